@@ -16,11 +16,11 @@
 //!
 //! * `test` names the stage: `simplify` (rules, and which of them fired), `callify`, `rangeify`, `optimize`, `schedule` (only the
 //!   OptOps that Optimize chose, a kernel a line),
-//!   `special` (what a GPU's threads do), `expand`, `select`, `linearize`, `plan` (offsets in a kernel's scratch) and `plan-schedule` (offsets in the arena of
+//!   `special` (what a GPU's threads do), `expand`, `select`, `linearize`, `loops`, `plan` (offsets in a kernel's scratch) and `plan-schedule` (offsets in the arena of
 //!   a schedule; what goes in are lines `first last bytes`). The name of one of their passes stands for it alone (`tinyspec_core::lower::passes`).
 //! * `from` is the form of what goes in, where it is not what the stage itself takes: `program` (method calls, see
 //!   `program.rs`; what `callify` takes), `tensors`, `ranges` (what Rangeify leaves), `scheduled` (Optimize), `threads` (Special), `tiles`
-//!   (Expand), `machine` (Select). The stages between run first; of several kernels each is printed.
+//!   (Expand), `machine` (Select), `linear` (Linearize). The stages between run first; of several kernels each is printed.
 //! * `rules` names the tables that `simplify` applies: `exact` (which it does without the line), `reassoc`, or a permission
 //!   such as `contract`. Other stages apply them before Rangeify, if the line is there.
 //! * `target` changes facts of the target, which has vectors of 16 bytes; `processor=` makes it one of the table; `native=` lists ops beyond the primitives,

@@ -97,7 +97,7 @@ fn taking(form: &str) -> Result<Place, String> {
         "threads" => Ok(first(Form::Threads)),
         "tiles" => Ok(first(Form::Tiles)),
         "machine" => Ok(first(Form::Machine)),
-        "linear" => Ok(Place::Plan),
+        "linear" => Ok(first(Form::Linear)),
         _ => Err(format!("`{form}` is no form")),
     }
 }

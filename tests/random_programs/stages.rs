@@ -10,13 +10,10 @@ use tinyspec::backends::interpreter::array::Array;
 use tinyspec::backends::interpreter::{ranges, simt, tensor};
 use tinyspec::backends::{LinearKernel, Target, Workgroups, interpreter};
 use tinyspec::ir::function::inline_all;
-use tinyspec::ir::{Error, ErrorKind, Graph, NodeId, text};
+use tinyspec::ir::{Error, ErrorKind, Graph, NodeId, Op, text};
 use tinyspec_core::lower::kernel::lower_observed;
 use tinyspec_core::lower::passes::{self, DIVIDE, SIMPLIFY, TensorPass};
 use tinyspec_core::lower::rangeify::{self, Costs, Schedule};
-
-/// Where the order of execution is there.
-const LAST: &str = "linearize";
 
 /// Targets that lead through different parts of the stages; the interpreters can run what any of them gets. Beside those made
 /// for it, that of one processor of another shape, by the program, or of all.
@@ -46,9 +43,7 @@ impl Forms {
         let sink = graph.import(schedule, &[kernel], |_, _| Ok(None))?[0];
         let mut graphs = BTreeMap::new();
         let mut observe = |stage: &'static str, graph: &Graph, root: NodeId| {
-            if stage != LAST {
-                graphs.insert(stage, (graph.clone(), root));
-            }
+            graphs.insert(stage, (graph.clone(), root));
         };
         let linear = lower_observed(graph, sink, None, target, &mut observe)?;
         Ok(Forms { graphs, linear })
@@ -56,13 +51,14 @@ impl Forms {
 
     /// Runs the kernel as the pass left it, or as the last one before that changed it.
     fn run(&self, stage: &str, buffers: &mut [Array]) -> Result<(), Error> {
-        if stage == LAST {
-            let fail = |error: String| Error::new(ErrorKind::Value, "linear", error);
-            let after = launch::run(&self.linear, buffers).map_err(fail)?;
-            buffers.iter_mut().zip(after).for_each(|(buffer, after)| *buffer = after);
-            return Ok(());
-        }
         match until(stage).into_iter().rev().find_map(|stage| self.graphs.get(stage)) {
+            Some((graph, linear)) if graph.op(*linear) == Op::Linear => {
+                let fail = |error: String| Error::new(ErrorKind::Value, "linear", error);
+                let kernel = LinearKernel { graph: graph.clone(), linear: *linear, ..self.linear.clone() };
+                let after = launch::run(&kernel, buffers).map_err(fail)?;
+                buffers.iter_mut().zip(after).for_each(|(buffer, after)| *buffer = after);
+                Ok(())
+            }
             Some((graph, root)) => ranges::run_kernel(graph, *root, buffers).map(|_| ()),
             None => Err(Error::new(ErrorKind::Value, "kernel", "has no form")),
         }
@@ -112,8 +108,7 @@ pub fn check(program: &Program) -> Result<(), String> {
             }
         }
         for stage in passes::observed() {
-            let has_run = |forms: &Forms| stage == LAST || forms.graphs.contains_key(stage);
-            if !kernels.values().any(has_run) {
+            if !kernels.values().any(|forms| forms.graphs.contains_key(stage)) {
                 continue;
             }
             let got = run(&schedule, &kernels, stage, &arrays).map_err(|error| format!("{stage}: {error}"));

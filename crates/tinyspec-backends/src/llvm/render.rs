@@ -21,7 +21,6 @@ mod locations;
 mod memory;
 mod nontemporal;
 mod unroll;
-mod unseen;
 mod unswitch;
 mod vector;
 mod words;
@@ -35,6 +34,7 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 use locations::Locations;
 use rustc_hash::{FxHashMap, FxHashSet};
+use tinyspec_ir::address::behind_after;
 use tinyspec_ir::{Builder, DType, Dim, Graph, NodeId, Op};
 
 /// The symbol of a kernel: its name, in the characters that every tool takes.
@@ -87,7 +87,6 @@ pub(super) fn render<'context>(
         open: FxHashSet::default(),
         known: FxHashMap::default(),
         unrolled: None,
-        unseen: FxHashMap::default(),
         streams: false,
         context,
         module,
@@ -151,8 +150,6 @@ struct Renderer<'a, 'context> {
     known: FxHashMap<NodeId, bool>,
     /// The loop whose trips are written out, while they are.
     unrolled: Option<unroll::Unrolled>,
-    /// Loads of which nobody sees what a closed gate gives: how many elements before their places they then read.
-    unseen: FxHashMap<NodeId, i64>,
     /// A non-temporal store was made.
     streams: bool,
     context: &'context Context,
@@ -172,7 +169,6 @@ impl Renderer<'_, '_> {
         self.load_bases(instructions)?;
         if !self.is_gpu() {
             self.ahead = self.blocks_ahead(instructions);
-            self.unseen = self.unseen(instructions);
         }
         self.sequence(instructions)?;
         if let Some(level) = self.levels.last() {
@@ -219,15 +215,7 @@ impl Renderer<'_, '_> {
 
     /// Is it memory or a register, and not a value?
     fn is_place(&self, node: NodeId) -> bool {
-        matches!(self.graph.op(self.behind_after(node)), Op::Param | Op::Buffer)
-    }
-
-    /// What a chain of Afters orders.
-    fn behind_after(&self, mut node: NodeId) -> NodeId {
-        while self.graph.op(node) == Op::After {
-            node = self.graph.source(node, 0);
-        }
-        node
+        matches!(self.graph.op(behind_after(self.graph, node)), Op::Param | Op::Buffer)
     }
 
     /// Computes a node without effects, as far outside as its operands are.

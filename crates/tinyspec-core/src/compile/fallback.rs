@@ -64,7 +64,7 @@ impl Failure {
             Ok(ops.iter().map(OptOp::to_string).collect::<Vec<_>>().join("; "))
         };
         let schedule = catch_unwind(AssertUnwindSafe(chosen)).ok().and_then(Result::ok);
-        let mut reproducer = String::from("test linearize from ranges\n");
+        let mut reproducer = String::from("test loops from ranges\n");
         let _ = writeln!(reproducer, "target {}", described(device.target()));
         if let Some(ops) = schedule.filter(|ops| !ops.is_empty()) {
             let _ = writeln!(reproducer, "schedule {ops}");

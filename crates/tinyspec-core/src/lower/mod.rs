@@ -3,6 +3,7 @@
 pub mod expand;
 pub(crate) mod fold;
 pub mod kernel;
+pub mod linear;
 pub mod linearize;
 pub(crate) mod live;
 pub(crate) mod loops;

@@ -36,7 +36,8 @@ impl Form {
     }
 }
 
-/// The rows of the specification's table that apply to single kernels, and Special, which the specification lists as an op.
+/// The rows of the specification's table that apply to single kernels; and Special, which the specification lists as an op, and
+/// Loops, which has what other compilers do to loops last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Decides which axes are parallel and which are serial; inserts local buffers.
@@ -49,6 +50,8 @@ pub enum Stage {
     Select,
     /// Determines the order of execution.
     Linearize,
+    /// Rewrites the instructions of loops.
+    Loops,
 }
 
 impl Stage {
@@ -60,6 +63,7 @@ impl Stage {
             Stage::Expand => "expand",
             Stage::Select => "select",
             Stage::Linearize => "linearize",
+            Stage::Loops => "loops",
         }
     }
 }

@@ -11,7 +11,7 @@ pub use super::pass::{Form, INPUT, Observe, Pass, SCHEDULED, Stage, run};
 pub use super::rangeify::{DIVIDE, SIMPLIFY, TensorPass, run_on_tensors};
 
 use super::pass::pass;
-use super::{expand, linearize, select, special};
+use super::{expand, linear, linearize, select, special};
 use std::iter::once;
 use std::sync::LazyLock;
 use tinyspec_backends::settings::{self, UnknownSetting};
@@ -29,6 +29,7 @@ pub const LOWERING: &[Pass] = &[
     pass(Stage::Select,    "decompose",   Form::Tiles,   Form::Tiles,   select::decompose),
     pass(Stage::Select,    "devectorize", Form::Tiles,   Form::Machine, select::devectorize),
     pass(Stage::Linearize, "linearize",   Form::Machine, Form::Linear,  |graph, sink, _| linearize::linearize(graph, sink)),
+    pass(Stage::Loops,     "dead-lanes",  Form::Linear,  Form::Linear,  linear::dead_lanes),
 ];
 
 /// The names under which a kernel is observed, in the order of the pipeline.

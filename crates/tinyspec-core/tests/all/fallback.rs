@@ -49,7 +49,7 @@ fn sums_that_cannot_share_a_kernel_have_their_own() {
 #[test]
 fn the_warning_is_a_reproducer() {
     let text = work("fusion", &[]);
-    let case = &text[text.find("test linearize from ranges\ntarget ").expect(&text)..text.find("end\n").expect(&text)];
+    let case = &text[text.find("test loops from ranges\ntarget ").expect(&text)..text.find("end\n").expect(&text)];
     let (facts, kernel) = case.split_once("\n\n").unwrap();
     assert!(facts.contains("vector_bytes=") && facts.contains("\nschedule "), "{facts}");
     let (mut graph, roots) = text::parse(kernel).unwrap();

@@ -23,6 +23,7 @@ const LOWER: &[&str] = &[
     "expand",
     "select",
     "linearize",
+    "linear",
     "special",
     "written",
     "shared",

@@ -1,5 +1,6 @@
 //! What must hold for an access to happen: its own gate, and in a Linear the conditions that it stands in.
 
+use crate::address::behind_after;
 use crate::{Graph, NodeId, Op};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -36,12 +37,4 @@ impl Conditions {
         let own = graph.sources(access).get(2).copied();
         own.into_iter().chain(self.around(access).iter().copied()).collect()
     }
-}
-
-/// What a chain of Afters orders.
-fn behind_after(graph: &Graph, mut node: NodeId) -> NodeId {
-    while graph.op(node) == Op::After {
-        node = graph.source(node, 0);
-    }
-    node
 }

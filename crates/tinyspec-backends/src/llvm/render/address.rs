@@ -8,7 +8,8 @@ use super::emit::{Kind, Result, Value};
 use super::{Placed, Renderer};
 use llvm_sys::LLVMOpcode::{LLVMAdd, LLVMMul, LLVMSExt, LLVMZExt};
 use rustc_hash::FxHashMap;
-use tinyspec_ir::{AddrSpace, Arg, Builder, DType, NodeId, Op};
+use tinyspec_ir::address::{Sum, base_and_index};
+use tinyspec_ir::{AddrSpace, Arg, DType, NodeId, Op};
 
 /// Parts of addresses that exist already.
 #[derive(Clone, Default)]
@@ -19,13 +20,6 @@ pub(super) struct Addresses {
     /// Integers in 32 bits, and sums of them as offsets: on a GPU, where such arithmetic takes half as long.
     pub(super) narrow: FxHashMap<NodeId, Placed>,
     pub(super) narrow_sums: FxHashMap<Vec<(NodeId, i64)>, Placed>,
-}
-
-/// A sum of multiples of nodes, and a constant.
-#[derive(Default)]
-pub(super) struct Sum {
-    pub(super) terms: Vec<(NodeId, i64)>,
-    pub(super) constant: i64,
 }
 
 /// Where a Load or Store goes.
@@ -102,53 +96,21 @@ impl Renderer<'_, '_> {
 
     /// The address that an Index or Shrink of a buffer stands for.
     pub(super) fn address(&mut self, place: NodeId) -> Result<Address> {
-        let Some((base, index)) = self.base_and_index(place) else {
-            return Err(self.unsupported(place, "it is no place in a buffer of one axis"));
-        };
-        let mut sum = Sum::default();
-        if let Some(index) = index {
-            if self.lanes(index)? > 1 {
-                return self.gathered(base, index);
-            }
-            self.flatten(index, &mut sum);
+        match base_and_index(self.graph, place) {
+            Some((base, Some(index))) if self.lanes(index)? > 1 => self.gathered(base, index),
+            Some((base, Some(index))) => self.address_of(base, &Sum::of(self.graph, index)),
+            Some((base, None)) => self.address_of(base, &Sum::default()),
+            None => Err(self.unsupported(place, "it is no place in a buffer of one axis")),
         }
-        self.address_of(base, &sum)
-    }
-
-    /// As [`Renderer::address`], but where `gate` is closed so many elements before it.
-    pub(super) fn address_unless(&mut self, place: NodeId, gate: NodeId, step: i64) -> Result<Address> {
-        let Some((base, mut sum)) = self.place(place) else { return self.address(place) };
-        sum.terms.push((gate, step));
-        sum.constant -= step;
-        let address = self.address_of(base, &sum)?;
-        let size = i64::from(Kind::of(address.dtype).in_memory().bits() / 8);
-        Ok(Address { start: address.start.saturating_add(step.saturating_mul(size)), ..address })
     }
 
     /// The values that the address of a place is made of.
     pub(super) fn parts_of_address(&self, place: NodeId) -> Result<Vec<NodeId>> {
-        let Some((_, Some(index))) = self.base_and_index(place) else { return Ok(Vec::new()) };
+        let Some((_, Some(index))) = base_and_index(self.graph, place) else { return Ok(Vec::new()) };
         if self.lanes(index)? > 1 {
             return Ok(vec![index]);
         }
-        let mut sum = Sum::default();
-        self.flatten(index, &mut sum);
-        Ok(sum.terms.into_iter().map(|(node, _)| node).collect())
-    }
-
-    /// The buffer of a place in one of one axis, and the index in it, unless it is its beginning.
-    pub(super) fn base_and_index(&self, place: NodeId) -> Option<(NodeId, Option<NodeId>)> {
-        let place = self.behind_after(place);
-        let (base, index) = match (self.graph.op(place), self.graph.sources(place)) {
-            (Op::Param | Op::Buffer, _) => return Some((place, None)),
-            (Op::Index, &[base, index]) => (base, index),
-            (Op::Shrink, &[base, offset, _]) => match self.graph.sources(offset) {
-                &[offset] if self.graph.dtype(offset).is_int() => (base, offset),
-                _ => return None,
-            },
-            _ => return None,
-        };
-        Some((self.behind_after(base), Some(index)))
+        Ok(Sum::of(self.graph, index).terms.into_iter().map(|(node, _)| node).collect())
     }
 
     pub(super) fn base(&self, base: NodeId) -> Result<Value> {
@@ -231,76 +193,9 @@ impl Renderer<'_, '_> {
             factor.map_or(0, |term| term.1).saturating_mul(size)
         };
         let (step, row) = (step_of(self.levels.last()), step_of(self.levels.iter().nth_back(1)));
+        let start = sum.clone().where_all_hold(self.graph).constant.saturating_mul(size);
         // LOCAL buffers are laid out by the same rule as Params.
-        Ok(Address {
-            pointer: value,
-            alignment: alignment as u32,
-            dtype,
-            step,
-            row,
-            start: sum.constant.saturating_mul(size),
-        })
-    }
-
-    /// Writes `node` as a sum, as far as its additions cannot wrap.
-    pub(super) fn flatten(&self, node: NodeId, sum: &mut Sum) {
-        let mut open = vec![(node, 1i64)];
-        while let Some((node, factor)) = open.pop() {
-            let sources = self.graph.sources(node);
-            let part = match (self.graph.op(node), sources) {
-                (Op::Const, _) => {
-                    let number = self.graph.as_int(node).and_then(|number| i64::try_from(number).ok());
-                    number.and_then(|number| sum.constant.checked_add(number.checked_mul(factor)?))
-                }
-                (Op::Add, [a, b]) if self.is_exact(node) => {
-                    open.extend([(*a, factor), (*b, factor)]);
-                    continue;
-                }
-                (Op::Mul, [a, b]) if self.is_exact(node) => {
-                    let scale = |number: NodeId| factor.checked_mul(i64::try_from(self.graph.as_int(number)?).ok()?);
-                    match (scale(*a), scale(*b)) {
-                        (_, Some(scale)) => open.push((*a, scale)),
-                        (Some(scale), _) => open.push((*b, scale)),
-                        _ => sum.add(node, factor),
-                    }
-                    continue;
-                }
-                (Op::Cast, [a]) if self.is_exact(node) => {
-                    open.push((*a, factor));
-                    continue;
-                }
-                _ => None,
-            };
-            match part {
-                Some(constant) => sum.constant = constant,
-                None => sum.add(node, factor),
-            }
-        }
-    }
-
-    /// Is the value that of mathematics, never wrapped?
-    fn is_exact(&self, node: NodeId) -> bool {
-        let bounds = |node: NodeId| self.graph.props(node).interval.int();
-        let (low, high) = match (self.graph.op(node), self.graph.sources(node)) {
-            (Op::Add, [a, b]) => match (bounds(*a), bounds(*b)) {
-                (Some((a, b)), Some((c, d))) => (a + c, b + d),
-                _ => return false,
-            },
-            (Op::Mul, [a, b]) => match (bounds(*a), bounds(*b)) {
-                (Some((a, b)), Some((c, d))) => {
-                    let corners = [a, b].map(|x| [c, d].map(|y| x.saturating_mul(y)));
-                    let corners = corners.as_flattened();
-                    (corners.iter().copied().min().unwrap_or(0), corners.iter().copied().max().unwrap_or(0))
-                }
-                _ => return false,
-            },
-            (Op::Cast, [a]) => match bounds(*a) {
-                Some(bounds) if self.graph.dtype(*a) != DType::Bool => bounds,
-                _ => return false,
-            },
-            _ => return false,
-        };
-        self.graph.dtype(node).int_range().is_some_and(|(least, greatest)| least <= low && high <= greatest)
+        Ok(Address { pointer: value, alignment: alignment as u32, dtype, step, row, start })
     }
 
     /// An integer scalar in 64 bits.
@@ -339,14 +234,5 @@ impl Renderer<'_, '_> {
         let placed = Placed { value, depth };
         self.addresses.scaled.insert((node, factor), placed);
         Ok(placed)
-    }
-}
-
-impl Sum {
-    fn add(&mut self, node: NodeId, factor: i64) {
-        match self.terms.iter_mut().find(|(term, _)| *term == node) {
-            Some((_, old)) => *old = old.wrapping_add(factor),
-            None => self.terms.push((node, factor)),
-        }
     }
 }

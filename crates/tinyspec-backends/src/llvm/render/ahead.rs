@@ -3,12 +3,12 @@
 //! so many instructions.
 
 use super::Renderer;
-use super::address::Sum;
 use super::control::trips_of;
 use super::emit::{Kind, Result, Value};
 use llvm_sys::LLVMIntPredicate::LLVMIntSLT;
 use llvm_sys::LLVMOpcode::{LLVMAdd, LLVMLShr, LLVMMul, LLVMUDiv, LLVMURem};
 use rustc_hash::FxHashMap;
+use tinyspec_ir::address::{Sum, behind_after, in_param};
 use tinyspec_ir::{AddrSpace, Arg, Builder, Graph, NodeId, Op};
 
 const LINE: i64 = 64;
@@ -161,8 +161,8 @@ impl Renderer<'_, '_> {
     }
 
     fn is_local(&self, place: NodeId) -> bool {
-        let place = self.behind_after(place);
-        let base = self.graph.sources(place).first().map_or(place, |&base| self.behind_after(base));
+        let place = behind_after(self.graph, place);
+        let base = self.graph.sources(place).first().map_or(place, |&base| behind_after(self.graph, base));
         matches!(self.graph.arg(base), Arg::Buffer { addrspace: AddrSpace::Local, .. })
     }
 
@@ -223,20 +223,8 @@ impl Renderer<'_, '_> {
         if self.graph.op(load) != Op::Load {
             return None;
         }
-        let (buffer, sum) = self.place(self.graph.source(load, 0))?;
-        Some((buffer, sum, i64::from(self.lanes(load).ok()?)))
-    }
-
-    /// A place of a Param, or where a vector there begins.
-    pub(super) fn place(&self, place: NodeId) -> Option<(NodeId, Sum)> {
-        let (buffer, Some(index)) = self.base_and_index(place)? else { return None };
-        if self.graph.op(buffer) != Op::Param || self.lanes(index).ok()? > 1 {
-            return None;
-        }
-        let mut sum = Sum::default();
-        self.flatten(index, &mut sum);
-        sum.terms.sort_unstable();
-        Some((buffer, sum))
+        let (buffer, sum) = in_param(self.graph, self.graph.source(load, 0))?;
+        Some((buffer, sum.where_all_hold(self.graph), i64::from(self.lanes(load).ok()?)))
     }
 
     fn block(

@@ -5,7 +5,8 @@ use super::{Placed, Renderer};
 use llvm_sys::{LLVMIntPredicate::LLVMIntSLT, LLVMOpcode::LLVMAdd};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
-use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op};
+use tinyspec_ir::address::register;
+use tinyspec_ir::{Arg, AxisType, Builder, Graph, NodeId, Op};
 
 /// A loop or condition that is open.
 pub(super) struct Level {
@@ -37,17 +38,6 @@ pub(super) struct Registers {
     current: BTreeMap<u32, Value>,
     /// Registers that are written inside each Range or If.
     written: FxHashMap<NodeId, BTreeSet<u32>>,
-}
-
-/// Slot of a REG Buffer behind Afters.
-pub(super) fn register(graph: &Graph, mut place: NodeId) -> Option<(u32, NodeId)> {
-    while graph.op(place) == Op::After {
-        place = graph.source(place, 0);
-    }
-    match graph.arg(place) {
-        Arg::Buffer { slot, addrspace: AddrSpace::Reg, .. } => Some((*slot, place)),
-        _ => None,
-    }
 }
 
 impl Level {

@@ -1,9 +1,9 @@
 //! Which values are needed at all. Addresses take their indices apart, so the sums that the graph has for them are mostly
 //! used by nobody; without IR passes, whatever is made stays.
 
-use super::control::register;
 use super::emit::Result;
 use super::{NodeId, Op, Renderer};
+use tinyspec_ir::address::register;
 
 impl Renderer<'_, '_> {
     /// By node: does an effect, a loop or another value need it?

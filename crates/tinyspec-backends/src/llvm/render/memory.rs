@@ -1,12 +1,12 @@
 //! Loads and stores: contiguous, masked, gathered, non-temporal.
 
 use super::address::Address;
-use super::control::register;
 use super::emit::{Block, Kind, Result, Value};
 use super::{Placed, Renderer};
 use llvm_sys::LLVMIntPredicate::{LLVMIntNE, LLVMIntSLT};
 use llvm_sys::LLVMOpcode::LLVMZExt;
 use rustc_hash::FxHashSet;
+use tinyspec_ir::address::{base_and_index, behind_after, in_param, register};
 use tinyspec_ir::{Arg, Builder, NodeId, Op};
 
 /// The largest access through a scalar gate: a vector of AVX-512.
@@ -75,11 +75,7 @@ impl Renderer<'_, '_> {
         if let (&[_, alt, _], Some(false)) = (sources, known) {
             return self.value_in(alt, lanes);
         }
-        let step = self.unseen.get(&node).copied().filter(|_| known.is_none());
-        let address = match (step, self.scalar_gate(node)) {
-            (Some(step), Some(gate)) => self.address_unless(place, gate, step)?,
-            _ => self.address(place)?,
-        };
+        let address = self.address(place)?;
         let kind = Kind::of(address.dtype);
         let bytes = kind.in_memory().bits() / 8 * lanes;
         if !self.is_gpu() {
@@ -92,7 +88,7 @@ impl Renderer<'_, '_> {
             }
         }
         let (alt, gate) = match *sources {
-            [_, alt, gate] if known.is_none() && step.is_none() => (self.value_in(alt, lanes)?, self.value(gate)?),
+            [_, alt, gate] if known.is_none() => (self.value_in(alt, lanes)?, self.value(gate)?),
             [_] | [_, _, _] => {
                 let value = if self.is_gpu() {
                     self.load_lanes(&address, kind.in_memory(), lanes)?
@@ -186,7 +182,7 @@ impl Renderer<'_, '_> {
         let mut lines = FxHashSet::default();
         for load in behind.filter(|&node| graph.op(node) == Op::Load) {
             let place = graph.source(load, 0);
-            let Some((buffer, sum)) = self.place(place) else { continue };
+            let Some((buffer, sum)) = in_param(self.graph, place) else { continue };
             let is_known = sum.terms.iter().all(|term| self.values[term.0.index()].is_some());
             let size = graph.dtype(buffer).size() as i64;
             let length = graph.props(buffer).shape.first().and_then(|dim| dim.as_const()).unwrap_or(0);
@@ -300,7 +296,7 @@ impl Renderer<'_, '_> {
 
     fn buffer_read(&self, load: NodeId) -> Option<NodeId> {
         match self.graph.op(load) {
-            Op::Load => self.graph.sources(self.behind_after(self.graph.source(load, 0))).first().copied(),
+            Op::Load => self.graph.sources(behind_after(self.graph, self.graph.source(load, 0))).first().copied(),
             _ => None,
         }
     }
@@ -403,7 +399,7 @@ impl Renderer<'_, '_> {
     fn is_far(&self, place: NodeId, lanes: u32) -> bool {
         /// Of the elements, and elements at most.
         const NEAR: (i128, i128) = (16, 1024);
-        let Some((base, Some(index))) = self.base_and_index(place) else { return false };
+        let Some((base, Some(index))) = base_and_index(self.graph, place) else { return false };
         let length = self.graph.props(base).shape.first().and_then(|length| length.as_const()).map(i128::from);
         match (self.graph.props(index).interval.int(), length) {
             (Some((low, high)), Some(length)) => {
@@ -490,7 +486,7 @@ impl Renderer<'_, '_> {
                 let piece = bytes.min(address.alignment);
                 let is_whole = bytes.is_power_of_two() && piece >= LEAST_NONTEMPORAL.max(bytes / 2);
                 let streams = *self.graph.arg(node) == Arg::Nontemporal && is_whole;
-                let buffer = self.base_and_index(place).map(|(buffer, _)| buffer);
+                let buffer = base_and_index(self.graph, place).map(|(buffer, _)| buffer);
                 if !(streams && buffer.is_some_and(|buffer| self.fills_lines(buffer))) {
                     return self.emit.store(address.pointer, value, address.alignment, false);
                 }

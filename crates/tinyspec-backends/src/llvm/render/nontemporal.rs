@@ -7,6 +7,7 @@ use super::Renderer;
 use super::memory::LEAST_NONTEMPORAL;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
+use tinyspec_ir::address::in_param;
 use tinyspec_ir::{Arg, NodeId, Op};
 
 const LINE: i64 = 64;
@@ -64,7 +65,7 @@ impl Renderer<'_, '_> {
         let stores = body.take_while(|&node| !is_end(node)).filter(is_nontemporal);
         let piece = |store: NodeId| {
             let (place, value) = (graph.source(store, 0), graph.source(store, 1));
-            let (buffer, sum) = self.place(place)?;
+            let (buffer, sum) = in_param(graph, place)?;
             let gate = graph.sources(store).get(2).map(|&gate| self.is_open(gate));
             if gate == Some(Some(false)) {
                 return None;

@@ -2,10 +2,11 @@
 //! along the operands take four instructions a trip, which a tile of few registers notices: it has twelve multiply-adds and
 //! eight loads.
 
-use super::control::{register, trips_of};
+use super::control::trips_of;
 use super::emit::{Kind, Result};
 use super::{Placed, Renderer};
 use llvm_sys::LLVMOpcode::LLVMAdd;
+use tinyspec_ir::address::register;
 use tinyspec_ir::{Arg, AxisType, NodeId, Op};
 
 /// Trips that become one; the first that divides their number.
@@ -51,7 +52,7 @@ impl Renderer<'_, '_> {
                 Op::Mulacc => products += 1,
                 Op::Load if register(graph, graph.source(node, 0)).is_some() => {}
                 Op::Load => {
-                    let gate = graph.sources(node).get(2).filter(|_| !self.unseen.contains_key(&node));
+                    let gate = graph.sources(node).get(2);
                     if gate.is_some_and(|&gate| self.is_open(gate).is_none()) {
                         return None;
                     }

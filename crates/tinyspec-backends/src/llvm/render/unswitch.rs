@@ -2,12 +2,12 @@
 //! the last of which lie beyond a matrix, all but the last few go through one without masks. And what happens only in some
 //! trips of the loops around, as a copy that the first trip makes, is asked for once and not in each trip.
 
-use super::control::register;
 use super::emit::{Result, Value};
 use super::{NodeId, Op, Renderer};
 use llvm_sys::LLVMOpcode::LLVMAnd;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
+use tinyspec_ir::address::register;
 use tinyspec_ir::{Builder, DType, dim};
 
 /// Instructions of a loop that is worth a second copy.
@@ -89,7 +89,6 @@ impl Renderer<'_, '_> {
             if let (Op::Load, &[_, _, gate]) = (graph.op(node), sources)
                 && !changing.contains(&gate)
                 && !gates.contains(&gate)
-                && !self.unseen.contains_key(&node)
                 && self.is_open(gate).is_none()
                 && (self.lanes_of_mask(gate).is_some() || graph.props(gate).shape.is_empty())
             {
