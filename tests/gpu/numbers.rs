@@ -1,5 +1,5 @@
-//! Numbers that are easily got wrong: conversions of every small number, and of those between two of them; minima and maxima of
-//! integers; random bits.
+//! Numbers that are easy to get wrong: conversions of all 8- and 16-bit values and of ties between them, minima and maxima of
+//! integers, random bits.
 
 use crate::Outcome;
 use tinyspec::{DType, Tensor};

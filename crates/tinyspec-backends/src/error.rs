@@ -22,10 +22,10 @@ pub enum BackendError {
     /// The code generator failed.
     #[error("{0}")]
     Compile(String),
-    /// There is no code generator: what was looked for, and where.
+    /// No code generator is available; the text lists what was tried.
     #[error("{0}")]
     NoGenerator(String),
-    /// A kernel whose code is not there, and that nothing can compile.
+    /// A kernel that is not in the object cache, where no code generator is available to compile it.
     #[error(
         "kernel `{name}` for {target} is not {}, and there is no code generator to compile it: {reason}",
         cache.as_ref().map_or_else(|| "on disk, where there is no cache".into(), |cache| format!("in the cache {}", cache.display()))
@@ -33,9 +33,9 @@ pub enum BackendError {
     NotCompiled {
         /// Kernel.
         name: String,
-        /// What it is for.
+        /// The target.
         target: String,
-        /// The folder where its code was looked for.
+        /// The cache folder, if there is one.
         cache: Option<PathBuf>,
         /// Why there is no code generator.
         reason: String,

@@ -90,13 +90,13 @@ impl Gpu {
     /// As [`Gpu::for_device`], where code is made for some chips alone.
     fn for_device_among(chips: Vec<Gpu>, name: &str) -> Option<Gpu> {
         let chip = name.split(':').next().unwrap_or(name);
-        // Its own is the best, though that of an `a` has no capability to compare.
+        // The chip itself fits best. Compared by name too, since an `a` variant has no capability.
         let fit = |gpu: &Gpu| (gpu.name == chip, capability(gpu.name));
         chips.into_iter().filter(|gpu| runs(chip, gpu.name)).max_by_key(fit)
     }
 
-    /// Does the chip run code that is made for the chip of this name? It runs its own and, if it is NVIDIA's, that of
-    /// chips below it which do not end with `a`.
+    /// Whether this chip runs code compiled for the named chip. Every chip runs its own code; NVIDIA's also run that of chips
+    /// with a lower compute capability, except `a` variants.
     ///
     /// ```
     /// use tinyspec_backends::Gpu;
@@ -133,7 +133,7 @@ impl Gpu {
     }
 }
 
-/// Does a device of this chip run the code of that one?
+/// [`Gpu::runs`], by names.
 fn runs(device: &str, code: &str) -> bool {
     let capabilities = capability(device.trim_end_matches('a')).zip(capability(code));
     device == code || capabilities.is_some_and(|(device, code)| code <= device)

@@ -95,7 +95,7 @@ impl Target {
         self.vector_bytes.checked_div(dtype.size()).map_or(1, |lanes| lanes.max(1))
     }
 
-    /// Loads of this dtype can leave out lanes by one instruction.
+    /// Whether the target has masked loads of this dtype.
     pub fn masks_loads(&self, dtype: DType) -> bool {
         const LEAST: usize = size_of::<i32>();
         self.masked_access || dtype.size() >= LEAST && self.isa.as_ref().is_some_and(|isa| isa.has("avx2"))

@@ -2,12 +2,12 @@
 
 use crate::{AddrSpace, Arg, Builder, DType, Graph, NodeId, Op};
 
-/// A sum of multiples of nodes, and a constant. A multiple of a condition is there where it holds.
+/// A linear combination of nodes plus a constant. A term of a bool node counts where the bool holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Sum {
-    /// Nodes and what they are multiplied by.
+    /// Nodes and their coefficients.
     pub terms: Vec<(NodeId, i64)>,
-    /// What is added to them.
+    /// The constant term.
     pub constant: i64,
 }
 
@@ -44,11 +44,11 @@ impl Sum {
         sum
     }
 
-    /// The sum where all conditions hold: where a load would go that goes elsewhere if one does not.
+    /// The sum with all its bool nodes true: for a speculative load, the address it has while its gate is open.
     pub fn where_all_hold(self, graph: &Graph) -> Sum {
-        let (conditions, terms) = self.terms.into_iter().partition(|term| graph.dtype(term.0) == DType::Bool);
-        let steps: Vec<(NodeId, i64)> = conditions;
-        let constant = steps.iter().fold(self.constant, |constant, term| constant.saturating_add(term.1));
+        let (conditions, terms): (Vec<_>, Vec<_>) =
+            self.terms.into_iter().partition(|(node, _)| graph.dtype(*node) == DType::Bool);
+        let constant = conditions.iter().fold(self.constant, |constant, (_, step)| constant.saturating_add(*step));
         Sum { terms, constant }
     }
 
@@ -60,7 +60,7 @@ impl Sum {
     }
 }
 
-/// Is the value that of mathematics, never wrapped?
+/// Whether the value is the mathematical result, without wrapping.
 fn is_exact(graph: &Graph, node: NodeId) -> bool {
     let bounds = |node: NodeId| graph.props(node).interval.int();
     let (low, high) = match (graph.op(node), graph.sources(node)) {
@@ -85,7 +85,7 @@ fn is_exact(graph: &Graph, node: NodeId) -> bool {
     graph.dtype(node).int_range().is_some_and(|(least, greatest)| least <= low && high <= greatest)
 }
 
-/// What a chain of Afters orders.
+/// The node that a chain of Afters orders.
 pub fn behind_after(graph: &Graph, mut node: NodeId) -> NodeId {
     while graph.op(node) == Op::After {
         node = graph.source(node, 0);
@@ -93,7 +93,7 @@ pub fn behind_after(graph: &Graph, mut node: NodeId) -> NodeId {
     node
 }
 
-/// Slot of a REG Buffer behind Afters, and the Buffer.
+/// The REG Buffer behind a chain of Afters, with its slot.
 pub fn register(graph: &Graph, place: NodeId) -> Option<(u32, NodeId)> {
     let buffer = behind_after(graph, place);
     match graph.arg(buffer) {
@@ -102,7 +102,7 @@ pub fn register(graph: &Graph, place: NodeId) -> Option<(u32, NodeId)> {
     }
 }
 
-/// The buffer of a place in one of one axis, and the index in it, unless it is its beginning.
+/// The one-axis buffer that a place lies in and the index of the place, which is absent for the buffer's beginning.
 pub fn base_and_index(graph: &Graph, place: NodeId) -> Option<(NodeId, Option<NodeId>)> {
     let place = behind_after(graph, place);
     let (base, index) = match (graph.op(place), graph.sources(place)) {
@@ -117,7 +117,7 @@ pub fn base_and_index(graph: &Graph, place: NodeId) -> Option<(NodeId, Option<No
     Some((behind_after(graph, base), Some(index)))
 }
 
-/// A scalar or the beginning of a run of elements of a Param, with the terms in order.
+/// The Param and the address in it of a scalar, or of the first of consecutive elements. Terms are sorted by node.
 pub fn in_param(graph: &Graph, place: NodeId) -> Option<(NodeId, Sum)> {
     let (buffer, Some(index)) = base_and_index(graph, place)? else { return None };
     let lanes = &graph.props(index).shape;

@@ -8,6 +8,7 @@ pub use kernel::run_kernel;
 
 use super::array::{Array, element_count, value_error};
 use rustc_hash::FxHashMap;
+use tinyspec_ir::address::behind_after;
 use tinyspec_ir::{Arg, Const, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// Runs a schedule, `Sink(After(buffer, Call(kernel, buffers…)), …)`; the flat contents of each source of the Sink.
@@ -61,12 +62,12 @@ pub fn run_schedule_by(graph: &Graph, sink: NodeId, params: &[Array], run: &mut 
                 }
                 for slot in run(sources[0], &mut buffers)? {
                     if let (Some(buffer), Some(&source)) = (buffers.get(slot), sources.get(slot + 1)) {
-                        written.insert((node, leaf(graph, source)), buffer.clone());
+                        written.insert((node, behind_after(graph, source)), buffer.clone());
                     }
                 }
             }
             (Op::After, _) => {
-                let buffer = leaf(graph, node);
+                let buffer = behind_after(graph, node);
                 let by_call = sources[1..].iter().rev().find_map(|&call| written.get(&(call, buffer)));
                 let state = by_call.or_else(|| states.get(&sources[0])).cloned();
                 states.insert(node, state.ok_or_else(|| refuse(graph, node, "is no buffer of a schedule"))?);
@@ -76,13 +77,6 @@ pub fn run_schedule_by(graph: &Graph, sink: NodeId, params: &[Array], run: &mut 
     }
     let result = |node: &NodeId| states.get(node).cloned().ok_or_else(|| refuse(graph, *node, "is no buffer"));
     graph.sources(sink).iter().map(result).collect()
-}
-
-fn leaf(graph: &Graph, mut node: NodeId) -> NodeId {
-    while graph.op(node) == Op::After {
-        node = graph.source(node, 0);
-    }
-    node
 }
 
 fn refuse(graph: &Graph, node: NodeId, reason: &str) -> Error {

@@ -34,8 +34,8 @@ impl LlvmCompiler {
         Ok(LlvmCompiler { generator: find::identity(), is_located: false })
     }
 
-    /// The same code, which also says what each instruction is for: a line of the kernel's Linear form as
-    /// [`tinyspec_ir::text::print`] writes it. PTX has `.loc`, an object `.debug_line`.
+    /// Adds debug locations to the code: the source line of an instruction is a line of the kernel's Linear form, as
+    /// [`tinyspec_ir::text::print`] writes it. PTX carries them in `.loc` directives, objects in `.debug_line`.
     pub fn located(self) -> LlvmCompiler {
         LlvmCompiler { is_located: true, ..self }
     }

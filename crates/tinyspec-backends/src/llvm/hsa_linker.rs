@@ -80,7 +80,7 @@ const SEGMENT: u64 = 56;
 const SEGMENTS: u64 = 5;
 const SYMBOL: u64 = 24;
 const DYNAMIC: u64 = 16;
-/// The one section for debuggers that is kept, where an object has it.
+/// The one debug section that is kept, if the object has it.
 const LINES: &str = ".debug_line";
 
 /// Where the symbols of the executable part begin is found by their sections, so those have headers too.
@@ -176,7 +176,7 @@ fn symbols(file: &File) -> Result<Vec<Symbol>, LinkError> {
     Ok(symbols)
 }
 
-/// What of an object is loaded, first what is only read, then the code; behind it what its instructions are for.
+/// The loaded parts of an object, read-only data before code, followed by its line table.
 fn sections(file: &File) -> Result<Vec<Section>, LinkError> {
     let mut found = Vec::new();
     for section in file.sections() {

@@ -1,4 +1,4 @@
-//! What runs: launches over a table of buffers.
+//! Executable plans: launches over a table of buffers.
 
 use super::compared::Compared;
 use crate::device::{Device, Storage};

@@ -315,9 +315,9 @@ impl Walk {
         None
     }
 
-    /// The states nearest to the roots that the program has replaced by others made of them. Unless they are computed as roots, a
-    /// state that is carried from step to step, and never read itself, is recomputed from its beginning by every step that reads
-    /// something else.
+    /// The states nearest to the roots that the program has replaced by states computed from them. A loop may carry a state that
+    /// it never reads while it reads something else in each step; unless old states become roots, each step recomputes the state
+    /// from the beginning.
     pub fn replaced_states(&self) -> Vec<Arc<Node>> {
         if !self.entries.iter().any(|entry| entry.leaf.is_none() && entry.node.is_replaced_state()) {
             return vec![];
@@ -326,7 +326,7 @@ impl Walk {
         let has_data = self.has_data();
         let mut is_needed = vec![false; self.entries.len()];
         self.roots.iter().for_each(|&root| is_needed[root as usize] = true);
-        // The fewest runs that a user has met, if any has met one: it came later than what more have met.
+        // Per node, the smallest nonzero number of runs among its users. A user with fewer runs than the node was added later.
         let mut runs_of_users: Vec<Option<u8>> = vec![None; self.entries.len()];
         let mut states = Vec::new();
         for (position, Entry { node, sources, .. }) in self.entries.iter().enumerate().rev() {
@@ -350,13 +350,13 @@ impl Walk {
         states
     }
 
-    /// A run has computed all of it.
+    /// Counts a run of the whole walk.
     pub fn note_run(&self) {
         let computed = self.entries.iter().filter(|entry| entry.leaf.is_none());
         computed.for_each(|entry| entry.node.note_run_on_the_way());
     }
 
-    /// Which nodes depend on data.
+    /// For each entry, whether it depends on a leaf.
     fn has_data(&self) -> Vec<bool> {
         let mut has_data: Vec<bool> = Vec::with_capacity(self.entries.len());
         for entry in &self.entries {

@@ -1,11 +1,11 @@
-//! References of the program to lazy nodes.
+//! The program's references to lazy nodes.
 
 use super::Node;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A tensor's reference to its node. Nodes count these apart from the references of other nodes, so that a run can tell what the
-/// program still has from what only other values need.
+/// A tensor's reference to its node. Nodes count handles separately from references by other nodes, so a run can tell values that
+/// the program still holds from values that only other nodes need.
 pub(crate) struct Handle(Arc<Node>);
 
 impl Handle {
@@ -14,12 +14,12 @@ impl Handle {
         Handle(node)
     }
 
-    /// The node itself, for its only owner.
+    /// Exclusive access to the node, if this is the only reference to it.
     pub fn node_mut(&mut self) -> Option<&mut Node> {
         Arc::get_mut(&mut self.0)
     }
 
-    /// The node, which has one handle less.
+    /// The node, without the handle.
     pub fn into_node(self) -> Arc<Node> {
         self.0.clone()
     }

@@ -32,9 +32,9 @@ pub(crate) struct Node {
     literal: Option<Const>,
     /// A buffer that the library made for a caller, who has no tensor of it and so cannot keep it.
     is_internal: bool,
-    /// Tensors of the program that are this node, [`HANDLE`] each, and [`HAD_HANDLES`] once there was one.
+    /// [`HANDLE`] for each tensor of the program that refers to this node, plus [`HAD_HANDLES`] once one has.
     handles: AtomicU32,
-    /// Runs that have computed it on the way to other values.
+    /// Number of runs that computed this node only as an intermediate value.
     runs_on_the_way: AtomicU8,
     state: RwLock<State>,
 }
@@ -61,7 +61,7 @@ pub(crate) enum View {
     Overwritten,
 }
 
-/// Runs on the way after which a state is kept. A loss that is read before its gradient is asked for takes two.
+/// Number of runs that may recompute a state before it is kept. Reading a loss and then taking its gradient is two runs.
 const RUNS_OF_A_STATE: u8 = 2;
 
 const HAD_HANDLES: u32 = 1;
@@ -73,6 +73,24 @@ fn next_age() -> u64 {
 }
 
 impl Node {
+    /// A node that no line of the program is known for.
+    fn new(op: Op, arg: Arg, props: Props, hash: ContentHash, identity: Identity, age: u64, state: State) -> Node {
+        Node {
+            op,
+            arg,
+            props,
+            hash,
+            age,
+            location: None,
+            identity: AtomicU64::new(identity.0),
+            literal: None,
+            is_internal: false,
+            handles: AtomicU32::new(0),
+            runs_on_the_way: AtomicU8::new(0),
+            state: RwLock::new(state),
+        }
+    }
+
     /// A node to be computed.
     pub fn lazy(op: Op, sources: Sources, arg: Arg, location: Option<&'static Location<'static>>) -> Result<Arc<Node>> {
         let props = {
@@ -86,21 +104,10 @@ impl Node {
         }
         let hash = hasher.content_hash();
         let identity = Identity::made_of(sources.iter().map(|source| source.identity()));
-        let (identity, state) = (AtomicU64::new(identity.0), RwLock::new(State::Lazy(sources)));
-        Ok(Arc::new(Node {
-            op,
-            arg,
-            props,
-            hash,
-            age: next_age(),
-            location,
-            identity,
-            literal: None,
-            is_internal: false,
-            handles: AtomicU32::new(0),
-            runs_on_the_way: AtomicU8::new(0),
-            state,
-        }))
+        let state = State::Lazy(sources);
+        let mut node = Node::new(op, arg, props, hash, identity, next_age(), state);
+        node.location = location;
+        Ok(Arc::new(node))
     }
 
     /// The constant that a line of the program writes beside a tensor.
@@ -125,21 +132,10 @@ impl Node {
         let props = derive(Op::Buffer, &arg, &[&stack])?;
         let age = next_age();
         let hash = ContentHash::of(&(Op::Buffer, age));
-        let (identity, state) = (AtomicU64::new(Identity::NONE.0), RwLock::new(State::Realised(storage, None)));
-        Ok(Arc::new(Node {
-            op: Op::Buffer,
-            arg,
-            props,
-            hash,
-            age,
-            location,
-            identity,
-            literal: None,
-            is_internal: false,
-            handles: AtomicU32::new(0),
-            runs_on_the_way: AtomicU8::new(0),
-            state,
-        }))
+        let state = State::Realised(storage, None);
+        let mut node = Node::new(Op::Buffer, arg, props, hash, Identity::NONE, age, state);
+        node.location = location;
+        Ok(Arc::new(node))
     }
 
     /// A node that is its buffer, which holds `value`.
@@ -177,22 +173,8 @@ impl Node {
     pub fn tuple(body: Arc<Body>) -> Result<Arc<Node>> {
         let elements: Vec<&Props> = body.outputs().iter().map(|&output| body.graph().props(output)).collect();
         let props = derive(Op::Tuple, &Arg::None, &elements)?;
-        let (hash, identity) = (body.hash(), AtomicU64::new(Identity::NONE.0));
-        let (age, state) = (next_age(), RwLock::new(State::Body(body)));
-        Ok(Arc::new(Node {
-            op: Op::Tuple,
-            arg: Arg::None,
-            props,
-            hash,
-            age,
-            location: None,
-            identity,
-            literal: None,
-            is_internal: false,
-            handles: AtomicU32::new(0),
-            runs_on_the_way: AtomicU8::new(0),
-            state,
-        }))
+        let (hash, state) = (body.hash(), State::Body(body));
+        Ok(Arc::new(Node::new(Op::Tuple, Arg::None, props, hash, Identity::NONE, next_age(), state)))
     }
 
     /// What tells it apart from equal nodes where gradients are asked for.
@@ -217,28 +199,28 @@ impl Node {
         self.identity.store(tensor.0, Ordering::Relaxed);
     }
 
-    /// A tensor of the program is this node.
+    /// Counts a tensor of the program that refers to this node.
     pub fn add_handle(&self) {
         self.handles.fetch_add(HANDLE, Ordering::Relaxed);
         self.handles.fetch_or(HAD_HANDLES, Ordering::Relaxed);
     }
 
-    /// It is one tensor less.
+    /// The inverse of [`Node::add_handle`].
     pub fn remove_handle(&self) {
         self.handles.fetch_sub(HANDLE, Ordering::Relaxed);
     }
 
-    /// A run has computed it for other values, and not kept it.
+    /// Counts a run that computed this node as an intermediate value and did not keep it.
     pub fn note_run_on_the_way(&self) {
         self.runs_on_the_way.store(self.runs_on_the_way().saturating_add(1), Ordering::Relaxed);
     }
 
-    /// The runs that have computed it for other values.
+    /// Number of runs that computed this node only as an intermediate value.
     pub fn runs_on_the_way(&self) -> u8 {
         self.runs_on_the_way.load(Ordering::Relaxed)
     }
 
-    /// Whether it was a tensor of the program, which has none of it any more, and has been recomputed since.
+    /// Whether the program once had a tensor of this node, has dropped all of them, and runs keep recomputing it.
     pub fn is_replaced_state(&self) -> bool {
         self.runs_on_the_way() >= RUNS_OF_A_STATE && self.handles.load(Ordering::Relaxed) == HAD_HANDLES
     }
@@ -386,7 +368,7 @@ impl Node {
         }
     }
 
-    /// Whom memory for its value belongs to.
+    /// The owner to report for the memory of its value.
     pub fn owner(&self) -> Owner {
         Owner::tensor(self.props.dtype, &self.props.shape, self.location)
     }

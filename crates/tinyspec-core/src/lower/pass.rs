@@ -36,8 +36,8 @@ impl Form {
     }
 }
 
-/// The rows of the specification's table that apply to single kernels; and Special, which the specification lists as an op, and
-/// Loops, which has what other compilers do to loops last.
+/// The rows of the specification's table that apply to single kernels; Special, which the specification lists as an op; and
+/// Loops, for the late loop optimisations that the specification leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Decides which axes are parallel and which are serial; inserts local buffers.

@@ -152,7 +152,7 @@ pub(crate) fn connected(
                 let mut sources: SmallVec<[NodeId; 4]> =
                     graph.sources(node).iter().map(|source| lazy[source.index()]).collect();
                 if maxima.contains(&node) && graph.op(node) == Op::Reduce {
-                    // Equal nodes are one wherever they meet: of the same terms it would be the one in memory again.
+                    // Nodes are deduplicated by content: over the same source it would be the node in memory again.
                     sources[0] = builder.twin(sources[0]).map_err(located)?;
                 }
                 builder.add(graph.op(node), &sources, graph.arg(node).clone()).map_err(located)?
@@ -173,8 +173,8 @@ pub(crate) fn connected(
     gradients.into_iter().map(|gradient| gradient.map(&mut tensor).transpose()).collect()
 }
 
-/// Maxima that `gradients` compare with their terms, and views of them, where any of these is in memory. Terms that are
-/// recomputed may be rounded differently, and none would equal the maximum: so the maximum is recomputed with them.
+/// The maxima that `gradients` compare with their terms, with the views in between, if any of these nodes is already in memory.
+/// Recomputed terms may round differently, so that none equals the stored maximum: it has to be recomputed along with them.
 fn compared_maxima(graph: &Graph, gradients: &[NodeId], origins: &FxHashMap<NodeId, Arc<Node>>) -> FxHashSet<NodeId> {
     let is_in_memory = |node: &NodeId| origins.get(node).is_some_and(|origin| origin.is_realized());
     let mut maxima = FxHashSet::default();

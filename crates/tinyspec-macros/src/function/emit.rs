@@ -307,7 +307,7 @@ fn size_generics(signature: &FunctionSignature) -> TokenStream {
     if names.is_empty() { TokenStream::new() } else { quote!(<#(const #names: usize),*>) }
 }
 
-/// How a function is prepared that takes other than tensors: `prepare` of the function itself is of those that take nothing else.
+/// Documents how to prepare a function that takes more than tensors: the method `prepare` of a Rust function covers tensors only.
 fn prepared(signature: &FunctionSignature) -> String {
     let is_plain = signature.parameters.iter().all(|parameter| parameter.passing == Passing::Tensor);
     if is_plain || !signature.is_complete() {

@@ -184,8 +184,8 @@ pub fn described(signature: &FunctionSignature, options: &Options) -> String {
     format!("\n\nGradients with respect to {wanted}: {grad}`{name}::backward({parameters}{cotangents})`")
 }
 
-/// `mlp::grad` and `mlp::backward`, for a method `loss_grad` and `loss_backward`. Without `grad` they only
-/// exist so that rustc refuses calls and says what to write.
+/// `mlp::grad` and `mlp::backward`, for a method `loss_grad` and `loss_backward`. Without `grad` they
+/// exist only so that rustc rejects calls with a message that says what to write.
 pub fn functions(
     signature: &FunctionSignature,
     options: &Options,

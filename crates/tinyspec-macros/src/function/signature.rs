@@ -65,7 +65,7 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// It is `&mut`, and nothing of it can change.
+    /// Whether it is a `&mut` model without buffers, so that a call cannot change it.
     pub fn changes_nothing(&self) -> bool {
         matches!(self.passing, Passing::Updated(_)) && self.fields.as_ref().is_some_and(|fields| !fields.has_buffers())
     }

@@ -1,5 +1,5 @@
-//! Checks sizes that are computed from constants, such as `{ WIDTH - 7 }`: `const` evaluation refuses one without a value where
-//! it is written.
+//! Checks sizes that are computed from constants, such as `{ WIDTH - 7 }`: where one has no value, such as a negative length,
+//! `const` evaluation rejects it at the user's own tokens.
 
 use super::signature::mentions;
 use crate::diagnostics::{Place, source_text};
@@ -8,7 +8,7 @@ use quote::{quote, quote_spanned};
 use syn::visit::{self, Visit};
 use syn::{BinOp, Expr, ExprBinary, GenericArgument};
 
-/// Constants that do not evaluate unless every size in the types of a signature has a value. The values of `dims` are unknown.
+/// Emits constants whose evaluation fails unless every size in the types of a signature has a value. `dims` have none here.
 pub fn checks(dims: &[String], visit: impl FnOnce(&mut Sizes)) -> TokenStream {
     let mut sizes = Sizes { dims, checks: TokenStream::new() };
     visit(&mut sizes);

@@ -321,7 +321,8 @@ impl ModelStruct {
     }
 }
 
-/// `Box<L>` for an `L` in itself, which is refused: rustc would say so too, and that some trait of the library overflows.
+/// Replaces a recursive field `L` by `Box<L>` once it has been reported: rustc would report it again, with an overflow in the
+/// library's traits.
 fn with_end(ty: &mut Type, itself: &Ident) {
     match ty {
         Type::Array(array) => with_end(&mut array.elem, itself),
@@ -340,7 +341,7 @@ fn with_end(ty: &mut Type, itself: &Ident) {
     }
 }
 
-/// Any size for one that nothing defines, which is refused: rustc would look for a type of that name.
+/// Replaces an undefined size by a literal once it has been reported: rustc would look for a type of that name.
 struct DefinedSizes<'a> {
     generics: &'a [String],
 }

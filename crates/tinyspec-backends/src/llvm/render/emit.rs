@@ -127,7 +127,7 @@ pub(super) struct Emitter<'context> {
     owner: inkwell::builder::Builder<'context>,
     builder: LLVMBuilderRef,
     function: LLVMValueRef,
-    /// What instructions are for, where they say it.
+    /// The debug location of the instructions to come, if there are locations.
     location: Cell<Option<DILocation<'context>>>,
     /// Of atomic operations; `None` for all threads of the system.
     scope: Option<Scope>,
@@ -180,13 +180,13 @@ impl<'context> Emitter<'context> {
         }
     }
 
-    /// Instructions from now on are for this location.
+    /// Sets the debug location of the instructions to come.
     pub(super) fn locate(&self, location: DILocation<'context>) {
         self.location.set(Some(location));
         self.keep_location();
     }
 
-    /// Moves the builder's location along with it: LLVM takes that of the instruction it goes before.
+    /// Restores the debug location afterwards: positioning the builder before an instruction takes that instruction's.
     fn keep_location(&self) {
         if let Some(location) = self.location.get() {
             self.owner.set_current_debug_location(location);

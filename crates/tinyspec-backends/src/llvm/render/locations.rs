@@ -1,5 +1,5 @@
-//! What code is generated for: each instruction has the line of the kernel's printed Linear form that it comes from, as a
-//! debugger has lines of source code. PTX says so by `.loc`, objects in `.debug_line`. Instructions are the same as without.
+//! Debug locations: the source of a machine instruction is a line of the kernel's printed Linear form. PTX carries them in `.loc`
+//! directives, objects in `.debug_line`. The instructions themselves are the same as without locations.
 
 use super::emit::Emitter;
 use crate::LinearKernel;
@@ -12,19 +12,19 @@ use inkwell::module::{FlagBehavior, Module};
 use inkwell::values::FunctionValue;
 use tinyspec_ir::NodeId;
 
-/// The newest whose table of lines refers to no other section.
+/// The newest version whose line table refers to no other section.
 const DWARF: u64 = 4;
 
 pub(super) struct Locations<'context> {
     context: &'context Context,
     builder: DebugInfoBuilder<'context>,
     function: DISubprogram<'context>,
-    /// Of the Linear form as [`tinyspec_ir::text::print`] writes it, from 1, by node; 0 of what is not part of it.
+    /// By node, its line in the Linear form as [`tinyspec_ir::text::print`] writes it, from 1; 0 for nodes outside of it.
     lines: Vec<u32>,
 }
 
 impl<'context> Locations<'context> {
-    /// Gives the kernel's function locations.
+    /// Attaches debug information to the kernel's function.
     pub fn new(
         context: &'context Context,
         module: &Module<'context>,
@@ -66,13 +66,13 @@ impl<'context> Locations<'context> {
         Locations { context, builder, function: subprogram, lines }
     }
 
-    /// What is emitted from now on is for this instruction.
+    /// Instructions emitted from now on get the location of this node.
     pub fn enter(&self, node: NodeId, emit: &Emitter<'context>) {
         let scope = self.function.as_debug_info_scope();
         emit.locate(self.builder.create_debug_location(self.context, self.lines[node.index()], 0, scope, None));
     }
 
-    /// Once all is emitted.
+    /// Completes the debug information; called after the last instruction.
     pub fn finish(&self) {
         self.builder.finalize();
     }

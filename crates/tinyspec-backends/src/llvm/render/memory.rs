@@ -119,7 +119,7 @@ impl Renderer<'_, '_> {
         let alt = self.write_bools(kind, alt)?;
         let gate = self.emit.splat(gate, lanes)?;
         let value = if address.pointer.lanes == 1 && !self.target.masks_loads(address.dtype) {
-            // Without an instruction for it, such a load takes a branch for each lane.
+            // Without a masked load instruction, LLVM emits a branch per lane.
             let (all, pointer, alignment) = (self.all(sources[2])?, address.pointer, address.alignment);
             let ways = self.either(
                 all,
@@ -372,7 +372,8 @@ impl Renderer<'_, '_> {
         Ok(value)
     }
 
-    /// Where the lanes of a gate ask whether a number exceeds constants: the greatest of these, and the number.
+    /// If the lanes of a gate compare one number with constants from above, the largest constant and the number: all lanes are open
+    /// exactly if the number exceeds it.
     fn greatest(&self, gate: NodeId) -> Option<(NodeId, NodeId)> {
         let graph = self.graph;
         let (Op::CmpLt, &[bounds, numbers]) = (graph.op(gate), graph.sources(gate)) else { return None };
@@ -529,7 +530,7 @@ impl Renderer<'_, '_> {
         Ok(())
     }
 
-    /// One of two ways: what each gives, and the block that it ends in.
+    /// Emits a branch with two arms; returns the result of each arm and the block that it ends in.
     fn either<T>(
         &mut self,
         gate: Value,

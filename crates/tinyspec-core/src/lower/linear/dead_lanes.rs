@@ -1,7 +1,7 @@
-//! Speculative loads: loads of lanes that are dead where their gate is closed. The last tile of a matrix has rows beyond its
-//! end: they are read through a gate, summed up and stored through the same gate. As the masked-off result is never observed,
-//! such a load may read anything that is there: it becomes one without a gate, which reads the row beside it instead. Then the
-//! loop around it needs no version with masks.
+//! Speculates loads whose lanes are dead while their gate is closed. The last tile of a matrix has rows beyond its end, which are
+//! loaded, accumulated and stored under one gate. Since the masked-off result is never observed, such a load may read any valid
+//! element: it becomes an ungated load that reads a neighbouring row while the gate is closed. The loop around it then needs no
+//! masked version.
 
 use super::Instructions;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -9,13 +9,13 @@ use tinyspec_backends::Target;
 use tinyspec_ir::address::{in_param, register};
 use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result, dim};
 
-/// Conditions that hold wherever a value is observed: a bit each.
+/// A set of conditions that hold wherever a value is observed, one bit per condition.
 type Conditions = u64;
 
-/// What a load's place depends on, how many elements it reads, and the loop that it is in.
+/// A load's buffer, the terms of its address, its number of elements, and the loop around it.
 type Walk = (NodeId, Vec<(NodeId, i64)>, i64, Option<NodeId>);
 
-/// A kernel in which loads whose masked-off result is never observed have no gate.
+/// Removes the gates of loads whose masked-off result is never observed.
 ///
 /// # Errors
 /// What [`tinyspec_ir::derive()`] refuses: then this pass is wrong.
@@ -38,7 +38,7 @@ pub fn dead_lanes(graph: &mut Graph, linear: NodeId, target: &Target) -> Result<
     instructions.linear(graph)
 }
 
-/// A load without its gate, which reads `step` elements before its place where that would be closed.
+/// Emits the load without its gate; while the gate is closed it reads `step` elements before its place.
 fn speculate(graph: &mut Graph, instructions: &mut Instructions, load: NodeId, step: i64) -> Result<()> {
     let Some(gate) = scalar_gate(graph, load) else { return Ok(()) };
     let gate = instructions.now(gate);
@@ -72,7 +72,7 @@ fn speculate(graph: &mut Graph, instructions: &mut Instructions, load: NodeId, s
     instructions.copy_as(graph, load, Op::Load, &[place], arg).map(drop)
 }
 
-/// The gate of a load from memory, where it is one for all lanes.
+/// The gate of a load from memory, if one scalar gates all lanes.
 fn scalar_gate(graph: &Graph, node: NodeId) -> Option<NodeId> {
     let &[place, _, mut gate] = graph.sources(node) else { return None };
     if graph.op(node) != Op::Load || register(graph, place).is_some() {
@@ -103,7 +103,7 @@ struct Analysis<'a> {
 }
 
 impl Analysis<'_> {
-    /// The loads whose masked-off result is never observed, and how many elements before its place each then reads.
+    /// The loads whose masked-off result is never observed, with the distance in elements to the place that each reads instead.
     fn steps(&self) -> FxHashMap<NodeId, i64> {
         let (graph, instructions) = (self.graph, self.instructions);
         let mut found = FxHashMap::default();
@@ -154,8 +154,8 @@ impl Analysis<'_> {
         found
     }
 
-    /// By register: the conditions that are the same at all its Stores and Loads. Who depends on a loop in which the register
-    /// lives on, or on memory, may hold for one trip and not for the next.
+    /// For each register, the conditions that have one value over all its Stores and Loads. A condition that depends on memory, or
+    /// on a loop that carries the register, may change between trips.
     fn kept(&self, bits: &FxHashMap<NodeId, usize>) -> FxHashMap<u32, Conditions> {
         let (graph, instructions) = (self.graph, self.instructions);
         let is_if = |around: &NodeId| graph.op(*around) == Op::If;
@@ -167,7 +167,7 @@ impl Analysis<'_> {
                 op @ (Op::Load | Op::Store) => {
                     let Some((slot, _)) = register(graph, graph.source(node, 0)) else { continue };
                     let scope = scopes.entry(slot).or_insert_with(|| match op {
-                        // It begins anew with each trip of the loops around the first Store.
+                        // Each trip of the loops around the first Store initialises it.
                         Op::Store if graph.sources(node).len() == 2 && !open.iter().any(is_if) => open.clone(),
                         _ => Vec::new(),
                     });
@@ -189,8 +189,8 @@ impl Analysis<'_> {
         scopes.iter().map(|(&slot, scope)| (slot, kept(scope))).collect()
     }
 
-    /// By node: the conditions under which anything in memory comes to depend on it. Registers carry values from trip to
-    /// trip, so the walk is repeated until nothing changes.
+    /// For each node, the conditions that hold whenever memory depends on it: a backward dataflow analysis, iterated to a fixed
+    /// point because registers are loop-carried.
     fn conditions(&self, of: &dyn Fn(NodeId) -> Conditions, kept: &FxHashMap<u32, Conditions>) -> Vec<Conditions> {
         let (graph, instructions) = (self.graph, self.instructions);
         let mut blocks = FxHashMap::default();
@@ -249,7 +249,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Where a load walks, and its distance from there.
+    /// A load's address without its constant, and the constant.
     fn walk(&self, load: NodeId, around: Option<NodeId>) -> Option<(Walk, i64)> {
         let (buffer, sum) = in_param(self.graph, *self.graph.sources(load).first()?)?;
         let lanes = dim::static_shape(&self.graph.props(load).shape)?.iter().product();
@@ -257,7 +257,7 @@ impl Analysis<'_> {
     }
 }
 
-/// Are the sources of an op observed only where its value is? Effects and loops observe all of theirs; a division may fail.
+/// Whether an op observes its sources only where its own value is observed. Effects and loops observe all of theirs, and a division may trap.
 fn is_transparent(op: Op) -> bool {
     let is_value = op.is_elementwise() && !matches!(op, Op::Idiv | Op::Mod | Op::Custom);
     is_value

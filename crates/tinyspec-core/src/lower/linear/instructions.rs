@@ -1,30 +1,30 @@
-//! The instructions of a new sequence, as a pass makes them of those of the old one.
+//! Builds the new instruction sequence of a pass from the old one.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
-/// A sequence that grows at its end.
+/// An instruction sequence that is appended to.
 #[derive(Default)]
 pub(super) struct Instructions {
     list: Vec<NodeId>,
     listed: FxHashSet<NodeId>,
-    /// What old instructions have become.
+    /// The replacements of old nodes.
     new: FxHashMap<NodeId, NodeId>,
 }
 
 impl Instructions {
-    /// What an old node has become.
+    /// The replacement of an old node, or the node itself.
     pub fn now(&self, node: NodeId) -> NodeId {
         self.new.get(&node).copied().unwrap_or(node)
     }
 
-    /// Does a node stand in the sequence?
+    /// Whether the sequence contains a node.
     pub fn contains(&self, node: NodeId) -> bool {
         self.listed.contains(&node)
     }
 
-    /// A new instruction, unless it is there already. Constants and shapes are written where they are used.
+    /// Appends an instruction unless the sequence contains it already.
     pub fn push(&mut self, graph: &mut Graph, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
         let node = graph.add(op, sources, arg)?;
         if self.listed.insert(node) {
@@ -33,14 +33,14 @@ impl Instructions {
         Ok(node)
     }
 
-    /// An old instruction, over what its sources have become.
+    /// Appends an old instruction over the replacements of its sources.
     pub fn copy(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
         let sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|&source| self.now(source)).collect();
         let (op, arg) = (graph.op(node), graph.arg(node).clone());
         self.copy_as(graph, node, op, &sources, arg)
     }
 
-    /// What an old instruction becomes.
+    /// Appends the replacement of an old instruction.
     pub fn copy_as(&mut self, graph: &mut Graph, node: NodeId, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
         let new = self.push(graph, op, sources, arg)?;
         if new != node {

@@ -1,4 +1,4 @@
-//! Passes over the instruction sequence of a kernel. They run where loops are loops, not on a GPU.
+//! Passes over the instruction sequence of a kernel. They do nothing for GPUs, where workgroups replace the outer loops.
 
 mod dead_lanes;
 mod instructions;

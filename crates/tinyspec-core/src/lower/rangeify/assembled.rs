@@ -1,6 +1,6 @@
-//! Stacks of many tensors that lie in one buffer from the start: the kernel of each part writes it. One kernel that looks
-//! for the part of each element would compare it with all of them. A part is one of the tensors, or a stack of a few of them
-//! where each is too small for a kernel of its own.
+//! Stacks of many tensors are assembled in place: the kernel of each part writes it straight into the stack's buffer. A single
+//! kernel would have to select the source of each element among all of them. A part is one tensor, or a stack of several if each
+//! is too small for a kernel of its own.
 
 use super::split::replaced;
 use super::walk::{is_leaf, named};
@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::{Arg, Builder, DType, Dim, Graph, NodeId, Op, Result, Shape};
 
-/// Tensors from which on a stack is put together this way, and of which a part is made if they are small.
+/// The least number of tensors for which a stack is assembled in place, and the number of small tensors that form one part.
 const MANY: usize = 16;
 /// Elements of each for which a kernel of its own is worth its while.
 const LARGE: i64 = 64;
@@ -50,14 +50,14 @@ pub fn parted(graph: &Graph, outputs: &[NodeId]) -> Result<Option<(Graph, Vec<No
     replaced(graph, outputs, &live, replace).map(Some)
 }
 
-/// The stack of `count` tensors: these, and the last of them again.
+/// A stack of `count` tensors, padded with repetitions of the last one.
 fn group(graph: &mut Graph, tensors: &[NodeId], count: usize) -> Result<NodeId> {
     let last = tensors.last().into_iter().cycle();
     let tensors: Vec<NodeId> = tensors.iter().chain(last).take(count).copied().collect();
     graph.alu(Op::Stack, &tensors)
 }
 
-/// Of how many tensors each part of a stack is made, if it is to have parts.
+/// The number of tensors in each part of a stack; `None` if the stack is not divided.
 fn tensors_of_part(graph: &Graph, node: NodeId) -> Option<usize> {
     if is_large(graph, node) && are_different(graph, node) {
         return Some(1);
@@ -80,7 +80,7 @@ fn is_large(graph: &Graph, node: NodeId) -> bool {
         && is_aligned(graph, sources[0])
 }
 
-/// Stacks of many tensors, as parts of another one.
+/// Whether all parts of a stack are stacks of many tensors themselves.
 fn has_groups(graph: &Graph, node: NodeId) -> bool {
     let is_group = |&source: &NodeId| {
         let below = (graph.op(source) == Op::Reshape).then(|| graph.source(source, 0));
@@ -91,14 +91,14 @@ fn has_groups(graph: &Graph, node: NodeId) -> bool {
     graph.op(node) == Op::Stack && is_aligned && sources.iter().all(is_group)
 }
 
-/// No part is there twice, or needs no kernel.
+/// Whether all parts are distinct and none is a constant.
 fn are_different(graph: &Graph, node: NodeId) -> bool {
     let sources = graph.sources(node);
     let different: FxHashSet<NodeId> = sources.iter().map(|&source| named(graph, source).0).collect();
     different.len() == sources.len() && different.iter().all(|&source| graph.op(source) != Op::Const)
 }
 
-/// Elements of a tensor.
+/// The number of elements of a tensor.
 fn count(graph: &Graph, node: NodeId) -> Option<i64> {
     static_shape(&graph.props(node).shape).map(|dims| dims.iter().product())
 }

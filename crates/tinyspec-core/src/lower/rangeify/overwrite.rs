@@ -9,6 +9,7 @@ use super::narrow::only_what_differs;
 use super::{KernelCall, Schedule};
 use crate::lower::terms::Sums;
 use rustc_hash::{FxHashMap, FxHashSet};
+use tinyspec_ir::address::behind_after;
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
@@ -76,23 +77,15 @@ impl Order {
     }
 }
 
-/// The buffer that a state of it is made of.
-fn leaf(graph: &Graph, mut node: NodeId) -> NodeId {
-    while graph.op(node) == Op::After {
-        node = graph.source(node, 0);
-    }
-    node
-}
-
 fn arguments(schedule: &Schedule, call: &KernelCall) -> Vec<NodeId> {
-    schedule.graph.sources(call.node)[1..].iter().map(|&buffer| leaf(&schedule.graph, buffer)).collect()
+    schedule.graph.sources(call.node)[1..].iter().map(|&buffer| behind_after(&schedule.graph, buffer)).collect()
 }
 
 /// Puts one result over an input, if it can be; whether that saves much.
 fn one(schedule: &mut Schedule, wish: Overwrite) -> Result<Option<bool>> {
     let graph = &schedule.graph;
     let Some(&output) = schedule.outputs.get(wish.output) else { return Ok(None) };
-    let buffer = leaf(graph, output);
+    let buffer = behind_after(graph, output);
     let arguments: Vec<Vec<NodeId>> = schedule.calls.iter().map(|call| arguments(schedule, call)).collect();
     let writes = |call: usize, node: NodeId| arguments[call][..schedule.calls[call].outputs].contains(&node);
     let Some(writer) = (0..arguments.len()).find(|&call| writes(call, buffer)) else { return Ok(None) };
@@ -316,7 +309,7 @@ impl Rebuild {
             }
             calls.push(KernelCall { node, kernel, written, ..call.clone() });
         }
-        let leaves: Vec<NodeId> = schedule.outputs.iter().map(|&output| leaf(graph, output)).collect();
+        let leaves: Vec<NodeId> = schedule.outputs.iter().map(|&output| behind_after(graph, output)).collect();
         schedule.outputs = leaves.into_iter().map(|output| place(&places, output)).collect();
         schedule.root = graph.add(Op::Sink, &schedule.outputs, Arg::None)?;
         schedule.buffers.retain(|&buffer| buffer != self.buffer);

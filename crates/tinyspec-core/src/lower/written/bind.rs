@@ -3,6 +3,7 @@
 use crate::lower::fold::identity;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
+use tinyspec_ir::address::behind_after;
 use tinyspec_ir::kernel::WrittenKernel;
 use tinyspec_ir::rules::simplify;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Category, Const, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
@@ -116,11 +117,7 @@ fn without_loops_of_one_trip(graph: &Graph, sink: NodeId) -> Result<(Graph, Node
 
 /// What an access to a register goes to.
 fn memory(graph: &Graph, access: NodeId) -> NodeId {
-    let mut place = graph.source(access, 0);
-    while graph.op(place) == Op::After {
-        place = graph.source(place, 0);
-    }
-    place
+    behind_after(graph, graph.source(access, 0))
 }
 
 fn is_register(graph: &Graph, access: NodeId) -> bool {

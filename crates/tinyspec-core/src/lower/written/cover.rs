@@ -2,6 +2,7 @@
 
 use super::Before;
 use rustc_hash::{FxHashMap, FxHashSet};
+use tinyspec_ir::address::behind_after;
 use tinyspec_ir::kernel::WrittenKernel;
 use tinyspec_ir::rewrite::transform;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
@@ -40,10 +41,7 @@ pub(super) fn separate(graph: &mut Graph, sink: NodeId, kernel: &WrittenKernel) 
 fn as_input(graph: &mut Graph, load: NodeId, slot: u32) -> Result<NodeId> {
     let mut sources = graph.sources(load).to_vec();
     let index = graph.source(sources[0], 1);
-    let mut buffer = graph.source(sources[0], 0);
-    while graph.op(buffer) == Op::After {
-        buffer = graph.source(buffer, 0);
-    }
+    let buffer = behind_after(graph, graph.source(sources[0], 0));
     let (shape, dtype) = (graph.source(buffer, 0), graph.dtype(buffer));
     let arg = Arg::Param { slot, dtype, device: None, addrspace: Some(AddrSpace::Global) };
     let buffer = graph.add(Op::Param, &[shape], arg)?;
@@ -67,10 +65,8 @@ struct Uses {
 
 impl Uses {
     fn new(graph: &Graph, live: &[NodeId], slot: u32) -> Uses {
-        let is_buffer = |mut node: NodeId| {
-            while graph.op(node) == Op::After {
-                node = graph.source(node, 0);
-            }
+        let is_buffer = |node: NodeId| {
+            let node = behind_after(graph, node);
             matches!(graph.arg(node), Arg::Param { slot: other, addrspace: Some(_), .. } if *other == slot)
         };
         let mut uses = Uses { reads: vec![], stores: vec![], adds: false, covered: false, covering: vec![] };

@@ -10,6 +10,7 @@ mod races;
 
 pub(super) use meeting::gcd;
 
+use crate::address::behind_after;
 use crate::{AddrSpace, Builder, Graph, NodeId, Op};
 use poly::Poly;
 use prover::Prover;
@@ -147,10 +148,7 @@ fn accesses(graph: &Graph, sink: NodeId) -> Vec<Access> {
             continue;
         }
         let place = graph.sources(graph.source(node, 0));
-        let mut memory = place[0];
-        while graph.op(memory) == Op::After {
-            memory = graph.source(memory, 0);
-        }
+        let memory = behind_after(graph, place[0]);
         if !matches!(graph.props(memory).addrspace, Some(AddrSpace::Global | AddrSpace::Local)) {
             continue;
         }

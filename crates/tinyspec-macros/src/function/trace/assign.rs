@@ -74,13 +74,13 @@ impl Tracer<'_> {
         Value::UNIT
     }
 
-    /// `self.w = …`: a tensor that optimisers change, and no function.
+    /// Refuses `self.w = …` for a parameter, which only optimisers change.
     pub(super) fn refuse_parameter(&mut self, target: &Expr, whole: &Expr) -> Option<Value> {
         if !matches!(self.place(target), Some(Value::Tensor(_))) || !self.is_of_model(target) {
             return None;
         }
         if self.signature.parameters.iter().any(Parameter::changes_nothing) {
-            // The signature has said so.
+            // Reported at the signature already.
             self.diagnostics.leave_out(whole);
             return Some(Value::UNIT);
         }

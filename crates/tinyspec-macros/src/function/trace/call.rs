@@ -296,7 +296,7 @@ impl Tracer<'_> {
         Value::Wrong
     }
 
-    /// The part of a model that has the method which is called of the whole.
+    /// The field of a model whose type has the method that was called on the model.
     fn owner_of(&self, model: &ModelValue, call: &ExprMethodCall) -> Option<String> {
         let has = |value: &Value| matches!(value, Value::Model(part) if part.model.methods.iter().any(|(name, _)| call.method == name));
         let (field, _) = model.fields.iter().find(|(_, value)| has(value))?;
@@ -563,7 +563,7 @@ fn constants_in(dim: &Dim) -> Vec<Dim> {
     atoms.filter(is_constant).map(|atom| Dim::product(&[atom], 1)).collect()
 }
 
-/// Which of the names that there are may be meant.
+/// The nearest of the existing names.
 fn near_or_all(name: &str, what: &str, known: Vec<&str>) -> String {
     if let Some(near) = tinyspec_ir::ops::nearest_of(name, known.iter().copied()) {
         return format!("; did you mean `{near}`?");

@@ -75,7 +75,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("where", "where_"),
 ];
 
-/// Methods of which another expression is written here, or none.
+/// Methods that are written as another expression here, or that have no equivalent.
 const OTHERWISE: &[(&[&str], &str)] = &[
     (&["to_dtype", "astype", "type", "float"], "`.cast(DType::F32)` converts"),
     (&["double"], "`.cast(DType::F64)` converts"),
@@ -214,7 +214,7 @@ mod tests {
         METHODS.iter().any(|row| row.name == name) || OUTSIDE_THE_TABLE.contains(&name) || PICKING.contains(&name)
     }
 
-    /// What the page says of other libraries, a method that is called so is told.
+    /// Every method name of other libraries that the page lists gets a hint.
     #[test]
     fn methods_of_the_page_have_hints() {
         let page = include_str!("../../../../../docs/pytorch.md");

@@ -16,7 +16,7 @@ pub(in super::super) fn nontemporal(graph: &Graph, kernel: &Kernel, target: &Tar
     pays.then_some(OptOp::Nontemporal)
 }
 
-/// Bytes of all buffers; of a written one only as many as are written.
+/// Total bytes of all buffers, counting only the written part of each buffer that is written.
 fn moved(graph: &Graph, order: &[NodeId], written: &FxHashSet<NodeId>) -> usize {
     let trips = order.iter().filter(|&&node| graph.op(node) == Op::End).filter_map(|&node| {
         let trips = graph.as_int(graph.source(graph.source(node, 1), 0))?;
