@@ -10,6 +10,7 @@ pub mod attention;
 pub mod bessel;
 pub mod bits;
 pub mod conv;
+mod cost;
 mod counting;
 pub mod creation;
 pub mod distance;

@@ -3,6 +3,7 @@
 mod bands;
 mod reshapes;
 mod running;
+mod searches;
 mod vectors;
 mod writes;
 

@@ -76,7 +76,7 @@ pub(super) fn word(b: &mut dyn Builder, key: NodeId, lower: NodeId) -> Result<No
     b.alu(Op::Or, &[upper, lower])
 }
 
-fn has_short_key(dtype: DType) -> bool {
+pub(super) fn has_short_key(dtype: DType) -> bool {
     match dtype.int_range() {
         Some((least, greatest)) => least >= i32::MIN.into() && greatest <= i32::MAX.into(),
         None => dtype.size() <= 4,

@@ -97,7 +97,7 @@ pub fn nanmedian(b: &mut dyn Builder, x: NodeId, axis: i64, keepdim: bool) -> Re
     let (one, two) = (b.constant(Const::int(DType::I32, 1)), b.constant(Const::int(DType::I32, 2)));
     let last = sub(b, count, one)?;
     let place = b.alu(Op::Idiv, &[last, two])?;
-    let value = if super::selection::is_long(&shape[position]) {
+    let value = if super::selection::is_cheaper(b, x, position, 1) {
         super::selection::nth_element(b, x, axis, place)?
     } else {
         let sorted = super::sort::sort(b, x, axis, false).map_err(|error| error.in_op(OP))?[0];
@@ -126,7 +126,7 @@ pub fn bucketize(b: &mut dyn Builder, x: NodeId, bounds: NodeId, right: bool) ->
 pub fn isin(b: &mut dyn Builder, x: NodeId, values: NodeId) -> Result<NodeId> {
     let (x, values) = super::promote(b, "isin", x, values)?;
     let values = super::movement::flatten(b, values, 0, -1)?;
-    if super::selection::are_many(&shape_of(b, values)[0]) {
+    if super::selection::are_sorted_first(b, x, values) {
         return super::selection::is_among(b, x, values);
     }
     let x = unsqueeze(b, x, -1)?;

@@ -1,7 +1,8 @@
 //! Elements by their number in order, without bringing the others in order: by their bits, a few at a time, and the first
 //! few by way of the first ones of blocks. Places in an ascending axis by halving it.
 
-use super::argmax::{argmax, key};
+use super::argmax::{argmax, has_short_key, key};
+use super::cost::{self, Rows};
 use super::elementwise::stored;
 use super::movement::{expand, narrow, pad, reshape, unsqueeze};
 use super::sort::{Words, columns_in_order, order_key};
@@ -12,12 +13,13 @@ use crate::{Arg, Builder, Const, DType, Dim, NodeId, Op, Result};
 /// rounds take more than the comparisons.
 const BITS: i64 = 2;
 
-/// Up to this length comparing all elements with all others takes less than counting them in rounds.
-const FEW: i64 = 64;
-
-/// Is this axis long enough that counting its elements several times takes less than bringing them in order?
-pub(super) fn is_long(length: &Dim) -> bool {
-    length.as_const().is_some_and(|length| length > FEW)
+/// Does it cost less to find this many elements of an axis by their numbers, one after the other, than to bring all in order?
+pub(super) fn is_cheaper(b: &dyn Builder, x: NodeId, axis: usize, numbers: i64) -> bool {
+    let (shape, dtype) = (shape_of(b, x), dtype_of(b, x));
+    let rows = Rows::along(&shape, axis);
+    let bits = if has_short_key(dtype) { 32 } else { 64 };
+    let rounds = numbers * bits / BITS;
+    shape[axis].as_const().is_some() && rows.selected(rounds, (1 << BITS) - 1) < rows.sorted(dtype.size())
 }
 
 /// An unsigned number for each element, in their order: any nan is the greatest, and zeros are equal.
@@ -79,7 +81,10 @@ pub(super) fn nth_element(b: &mut dyn Builder, x: NodeId, axis: i64, number: Nod
     super::movement::transpose(b, element, axis, -1)
 }
 
-/// An axis of less than so many times the number that is asked for is brought in order as a whole,
+/// Up to this length all are brought in order,
+const FEW: i64 = 64;
+
+/// and so is an axis of less than so many times the number that is asked for,
 const SHARE: i64 = 16;
 
 /// and so are the words that are left of a longer one.
@@ -208,19 +213,16 @@ impl Row {
     }
 }
 
-/// Up to this length all are compared.
-const SCANNED: i64 = 256;
-
-/// Up to this length all are compared rather than brought in order.
-const SORTED: i64 = 1024;
-
 /// Where `values` (…, m) would stand among these (…, n), which ascend along the last axis: before what equals them, or
-/// after if `right` (i32). Found by halving the axis, or by counting where it is short or its length no number.
+/// after if `right` (i32). Found by halving the axis, or by counting where that costs less or its length is no number.
 pub(super) fn places(b: &mut dyn Builder, sorted: NodeId, values: NodeId, right: bool) -> Result<NodeId> {
     let is_before = if right { super::arithmetic::le } else { super::arithmetic::lt };
     let shape = shape_of(b, sorted);
     let lead = shape[..shape.len() - 1].iter().map(Dim::as_const).collect::<Option<Vec<i64>>>();
-    let length = shape[shape.len() - 1].as_const().filter(|&length| length > SCANNED);
+    // The counts are of 32 bits: shorter elements are not compared faster.
+    let width = DType::I32.size().max(dtype_of(b, sorted).size());
+    let is_long = |&length: &i64| cost::halved(length) < cost::scanned(length, width);
+    let length = shape[shape.len() - 1].as_const().filter(is_long);
     let (Some(lead), Some(length)) = (lead, length) else {
         let (sorted, values) = (unsqueeze(b, sorted, -2)?, unsqueeze(b, values, -1)?);
         let before = is_before(b, sorted, values)?;
@@ -239,8 +241,7 @@ pub(super) fn places(b: &mut dyn Builder, sorted: NodeId, values: NodeId, right:
     let (all, zero) = (number(b, length), number(b, 0));
     let wanted = shape_of(b, values);
     let mut before = expand(b, zero, &wanted)?;
-    let mut step = (length as u64 + 1).next_power_of_two() as i64 / 2;
-    while step > 0 {
+    for step in (0..cost::halvings(length)).rev().map(|bit| 1 << bit) {
         let width = number(b, step);
         let next = b.alu(Op::Add, &[before, width])?;
         let beyond = b.alu(Op::CmpLt, &[all, next])?;
@@ -249,14 +250,19 @@ pub(super) fn places(b: &mut dyn Builder, sorted: NodeId, values: NodeId, right:
         let stays = is_before(b, element, values)?;
         let stays = b.alu(Op::CmpLt, &[beyond, stays])?;
         before = b.alu(Op::Where, &[stays, next, before])?;
-        step /= 2;
     }
     cast(b, before, DType::I32)
 }
 
-/// Is it worth while to bring so many in order before something is looked for among them?
-pub(super) fn are_many(length: &Dim) -> bool {
-    length.as_const().is_some_and(|length| length > SORTED)
+/// Does it cost less to bring `values`, a vector, in order and to look each element of `x` up than to compare all with all?
+pub(super) fn are_sorted_first(b: &dyn Builder, x: NodeId, values: NodeId) -> bool {
+    let (shape, elements) = (shape_of(b, values), shape_of(b, x));
+    let Some(length) = shape[0].as_const() else { return false };
+    let dtype = dtype_of(b, values);
+    let computed = if dtype.is_float() { dtype.accumulator() } else { dtype };
+    let count = Rows::of(&elements).count();
+    let looked_up = Rows::of(&shape).sorted(dtype.size()) + count * cost::halved(length);
+    looked_up < count * cost::scanned(length, computed.size())
 }
 
 /// Is each element of `x` among many `values`: is one where it would stand.

@@ -1,9 +1,10 @@
 //! Sorting. Short axes by rank: an element's place is the number of elements before it, n² independent comparisons of numbers
-//! that hold an element's key and position. Others by counting the bytes of keys (`counting.rs`). Ties keep their order; nan
-//! is greater than all numbers.
+//! that hold an element's key and position. Others by counting the bytes of keys (`counting.rs`). Which are short depends on
+//! the rows too (`cost.rs`). Ties keep their order; nan is greater than all numbers.
 
 use super::argmax::{key, word};
 use super::arithmetic::reverse_order;
+use super::cost::Rows;
 use super::creation::arange_dim;
 use super::elementwise::stored;
 use super::movement::{expand, narrow, reshape, transpose, unsqueeze};
@@ -12,20 +13,16 @@ use crate::signature::NamedDim;
 use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 use smallvec::{SmallVec, smallvec};
 
-/// Up to this length comparing all with all takes less than counting.
-const COMPARED: i64 = 192;
-
-/// The same for words, which are counted in two rounds.
-const WORDS_COMPARED: i64 = 2 * COMPARED;
-
-/// The same where dims have bounds: the kernel that counts is one for each of their sizes, the comparisons are one for all.
+/// Up to this length all are compared where dims have bounds: the kernel that counts is one for each of their sizes, the
+/// comparisons are one for all.
 const RANGED_COMPARED: i64 = 2048;
 
-/// Does it take less to compare all elements of the last axis with all? `few` are, whatever their dims.
-fn are_compared(shape: &[Dim], few: i64) -> bool {
+/// Are all elements of the last axis compared with all, rather than counted by keys of so many bytes?
+fn are_compared(shape: &[Dim], bytes: usize) -> bool {
     let is_ranged = |dim: &Dim| dim.as_const().is_none() && dim.bounds().1 < NamedDim::MAX;
-    let most = if shape.iter().any(is_ranged) { few.max(RANGED_COMPARED) } else { few };
-    shape.last().is_none_or(|length| length.bounds().1 <= most)
+    let is_short = |length: &Dim| length.bounds().1 <= RANGED_COMPARED;
+    let rows = Rows::of(shape);
+    shape.iter().any(is_ranged) && shape.last().is_some_and(is_short) || rows.compared() <= rows.counted(bytes)
 }
 
 /// Numbers that stand for the elements and ascend in the order that is asked for: an element's key in the upper half of a
@@ -96,7 +93,7 @@ pub(super) fn order_key(b: &mut dyn Builder, x: NodeId, descending: bool) -> Res
 /// The positions, along the last axis, of the elements in order (i32).
 fn order(b: &mut dyn Builder, x: NodeId, descending: bool) -> Result<NodeId> {
     let shape = shape_of(b, x);
-    if !are_compared(&shape, COMPARED) {
+    if !are_compared(&shape, dtype_of(b, x).size()) {
         return super::counting::order(b, x, descending);
     }
     let words = Words::of(b, x, descending)?;
@@ -106,7 +103,8 @@ fn order(b: &mut dyn Builder, x: NodeId, descending: bool) -> Result<NodeId> {
 /// Columns of the words in order (i32), where these are no longer in the places that they tell.
 pub(super) fn columns_in_order(b: &mut dyn Builder, words: &Words) -> Result<NodeId> {
     let shape = shape_of(b, words.0[0]);
-    match are_compared(&shape, WORDS_COMPARED) {
+    let bytes = words.0.iter().map(|&word| dtype_of(b, word).size()).sum();
+    match are_compared(&shape, bytes) {
         true => by_rank(b, words),
         false => super::counting::order_of_words(b, &words.0),
     }

@@ -40,20 +40,33 @@ pub fn nanmean(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bo
     })
 }
 
-/// The element of an axis that has a number in order, from 0 on, along that axis.
-fn nth(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64, number: impl Fn(&Dim) -> Dim) -> Result<NodeId> {
+/// The elements of an axis that have these numbers in order, from 0 on, along that axis.
+fn nth<const N: usize>(
+    b: &mut dyn Builder,
+    op: &str,
+    x: NodeId,
+    axis: i64,
+    numbers: impl Fn(&Dim) -> [Dim; N],
+) -> Result<[NodeId; N]> {
     let shape = shape_of(b, x);
     let axis_here = axis_of(op, axis, &shape)?;
     let length = &shape[axis_here];
-    if !selection::is_long(length) {
+    let mut elements = [x; N];
+    if !selection::is_cheaper(b, x, axis_here, N as i64) {
         let (sorted, length) = ordered(b, op, x, axis)?;
-        return narrow(b, sorted, axis, number(&length), 1);
+        for (element, number) in elements.iter_mut().zip(numbers(&length)) {
+            *element = narrow(b, sorted, axis, number, 1)?;
+        }
+        return Ok(elements);
     }
     let mut rows = shape.clone();
     rows[axis_here] = Dim::from(1);
-    let number = super::creation::size(b, &number(length), DType::I32)?;
-    let number = super::movement::expand(b, number, &rows)?;
-    selection::nth_element(b, x, axis, number).map_err(|error| error.in_op(op))
+    for (element, number) in elements.iter_mut().zip(numbers(length)) {
+        let number = super::creation::size(b, &number, DType::I32)?;
+        let number = super::movement::expand(b, number, &rows)?;
+        *element = selection::nth_element(b, x, axis, number).map_err(|error| error.in_op(op))?;
+    }
+    Ok(elements)
 }
 
 /// The elements of an axis in order, and the axis' length, which is not 0.
@@ -85,7 +98,7 @@ fn unless_nan(b: &mut dyn Builder, x: NodeId, axis: i64, value: NodeId) -> Resul
 
 /// The middle element of an axis in order, the lower one of two; nan if there is one.
 pub fn median(b: &mut dyn Builder, x: NodeId, axis: i64, keepdim: bool) -> Result<NodeId> {
-    let middle = nth(b, "median", x, axis, |length| (length - 1) / 2)?;
+    let [middle] = nth(b, "median", x, axis, |length| [(length - 1) / 2])?;
     let middle = unless_nan(b, x, axis, middle)?;
     drop_axis(b, middle, axis, keepdim)
 }
@@ -98,7 +111,7 @@ pub fn kthvalue(b: &mut dyn Builder, x: NodeId, k: i64, axis: i64, keepdim: bool
         return Err(Error::new(ErrorKind::Value, "kthvalue", format!("number {k} of {length} elements"))
             .help("they are counted from 1"));
     }
-    let element = nth(b, "kthvalue", x, axis, |_| Dim::from(k - 1))?;
+    let [element] = nth(b, "kthvalue", x, axis, |_| [Dim::from(k - 1)])?;
     drop_axis(b, element, axis, keepdim)
 }
 
@@ -115,14 +128,14 @@ pub fn quantile(b: &mut dyn Builder, x: NodeId, q: f64, axis: i64, keepdim: bool
         Some(length) => {
             let place = q * (length - 1) as f64;
             let low = place.floor() as i64;
-            let mut at = |number: i64| nth(b, "quantile", x, axis, |_| Dim::from(number));
-            let lower = at(low)?;
             let share = place - low as f64;
             // Beside an infinity a share of nothing is nothing.
             if share == 0.0 {
+                let [lower] = nth(b, "quantile", x, axis, |_| [Dim::from(low)])?;
                 lower
             } else {
-                let upper = at((low + 1).min(length - 1))?;
+                let numbers = [low, (low + 1).min(length - 1)].map(Dim::from);
+                let [lower, upper] = nth(b, "quantile", x, axis, |_| numbers.clone())?;
                 between(b, lower, upper, |b, lower| Ok(given(b, lower, share)))?
             }
         }
