@@ -4,13 +4,18 @@
 
 use std::process::Command;
 use tinyspec_core::lower::kernel::lower_kernel;
-use tinyspec_core::{Error, Tensor};
-use tinyspec_ir::text;
+use tinyspec_core::{Error, Tensor, realize_all};
+use tinyspec_ir::{DType, text};
 
 /// Runs the work below with a fault; what it printed.
 fn work(fault: &str, variables: &[(&str, &str)]) -> String {
+    process("computes", fault, variables)
+}
+
+/// Runs a test of `work` in a process of its own; what it printed.
+fn process(test: &str, fault: &str, variables: &[(&str, &str)]) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "fallback::work::computes", "--include-ignored", "--nocapture"])
+        .args(["--exact", &format!("fallback::work::{test}"), "--include-ignored", "--nocapture"])
         .env("TINYSPEC_FAULT", fault)
         .env("TINYSPEC_CACHE", "off")
         .env_remove("TINYSPEC_VERIFY")
@@ -42,6 +47,14 @@ fn sums_that_cannot_share_a_kernel_have_their_own() {
     let text = work("fusion", &[]);
     assert!(text.contains("computed"), "{text}");
     assert_eq!(text.matches("warning").count(), 1, "{text}");
+    assert!(text.contains("kernels of their own"), "{text}");
+}
+
+/// Sums over the same loops of the same data share a kernel, although neither contains the other.
+#[test]
+fn sums_beside_each_other_have_their_own_too() {
+    let text = process("computes_side_by_side", "fusion", &[]);
+    assert!(text.contains("computed"), "{text}");
     assert!(text.contains("kernels of their own"), "{text}");
 }
 
@@ -86,12 +99,31 @@ mod work {
         Ok(())
     }
 
-    #[test]
-    #[ignore = "needs a process of its own"]
-    fn computes() {
-        match compute() {
+    fn compute_side_by_side() -> Result<(), Error> {
+        let x = Tensor::arange(48).cast(DType::F32).reshape([6, 8]).realize()?.clone();
+        let (sums, squares) = (x.sum(1, false), x.square().sum(1, false));
+        realize_all(&[&sums, &squares])?;
+        assert_eq!(sums.to_vec::<f32>()?[..2], [28.0, 92.0]);
+        assert_eq!(squares.to_vec::<f32>()?[..2], [140.0, 1100.0]);
+        Ok(())
+    }
+
+    fn report(result: Result<(), Error>) {
+        match result {
             Ok(()) => println!("computed"),
             Err(error) => println!("refused: {error}"),
         }
+    }
+
+    #[test]
+    #[ignore = "needs a process of its own"]
+    fn computes() {
+        report(compute());
+    }
+
+    #[test]
+    #[ignore = "needs a process of its own"]
+    fn computes_side_by_side() {
+        report(compute_side_by_side());
     }
 }

@@ -76,7 +76,7 @@ pub(super) struct Kernel {
     pub(super) loops: usize,
     /// The Call of a kernel written by hand, which this one stands for.
     pub(super) written: Option<NodeId>,
-    /// Its loops are not those of its output: no other joins it.
+    /// Its loops are not those of its output, or it could not be lowered with others: no other joins it.
     pub(super) is_alone: bool,
     /// The matrices that it sums over in blocks.
     pub(super) online: Option<usize>,
@@ -247,7 +247,7 @@ impl<'a> Walk<'a> {
         if !materialised {
             return self.meet(&demands, Met::Inline);
         }
-        let is_alone = self.estimates.scatters(node);
+        let is_alone = self.estimates.scatters(node) || forced == Some(&Reason::Unfused);
         // A kernel that reads the value would be on the far side of the user's boundary.
         let is_separate = matches!(forced, Some(Reason::Direction | Reason::Contiguous | Reason::Unfused));
         let is_apart = is_alone || is_separate;
