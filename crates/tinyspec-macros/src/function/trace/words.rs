@@ -6,10 +6,18 @@ use syn::Expr;
 use tinyspec_ir::DType;
 use tinyspec_ir::ops::ParamKind;
 
+const VALUES: &str =
+    "takes values, which exist while the program runs: pass the tensor, or build it of `arange`, `full` and `eye`";
+
 /// Methods that read or change what only exists at run time, and what to do instead.
 pub(super) const AT_RUN_TIME: &[(&str, &str)] = &[
     ("to_vec", "reads values, which exist once the function is called: call it on the result, outside"),
     ("item", "reads a value, which exists once the function is called: call it on the result, outside"),
+    ("from_slice", VALUES),
+    ("from_vec", VALUES),
+    ("from_bytes", VALUES),
+    ("from_ndarray", VALUES),
+    ("load_npy", VALUES),
     ("realize", "computes now; a #[function] is computed when its result is read"),
     ("to", "moves to a device, which the caller chooses: move the arguments or the result, outside"),
     ("sizes", "reads a shape as numbers; dims are symbols here: name them in the signature"),
