@@ -136,7 +136,8 @@ impl Clocks {
         let own = known[wave];
         let floor = self.least[wave].min(own - 1);
         let base = Stamp::new(group, 0, 0).moment();
-        Now { stamp: Stamp::new(group, own, wave), known, base, floor: base + u64::from(floor), is_private: false }
+        let floor = u64::from(floor);
+        Now { stamp: Stamp::new(group, own, wave), known, base, floor, is_private: false }
     }
 }
 
@@ -147,9 +148,9 @@ pub(crate) struct Now<'a> {
     pub stamp: Stamp,
     known: &'a [u32],
     /// Moments of this workgroup begin here.
-    pub base: u64,
-    /// Up to here, accesses of this workgroup are known to the wave, whosever they are.
-    pub floor: u64,
+    base: u64,
+    /// Clock up to which accesses of this workgroup are known to the wave, whosever they are.
+    floor: u64,
     /// The memory is the workgroup's own: earlier ones had another.
     is_private: bool,
 }
@@ -183,16 +184,18 @@ impl Now<'_> {
         self.known.get(wave).is_none_or(|&known| before.clock_of() > known)
     }
 
-    /// An access of this workgroup that the wave knows of, whosever it was.
+    /// An access that cannot meet those of the wave now: it knows of it, or made it before it last synchronised.
     #[inline]
     pub fn knows(&self, before: Stamp) -> bool {
-        let moment = before.moment();
-        self.base <= moment && moment <= self.floor
+        // Workgroups run in any order: those of other workgroups may have a greater number, too.
+        let clock = before.moment().wrapping_sub(self.base);
+        let is_own = || before.wave_of() == self.stamp.wave_of() && clock < u64::from(self.stamp.clock_of());
+        clock <= self.floor || self.is_private && clock > MOST_CLOCKS.into() || is_own()
     }
 
     /// In this workgroup.
     #[inline]
     pub fn is_here(&self, before: Stamp) -> bool {
-        before.moment() >= self.base
+        before.moment().wrapping_sub(self.base) <= MOST_CLOCKS.into()
     }
 }

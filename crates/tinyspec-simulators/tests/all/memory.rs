@@ -1,7 +1,7 @@
 //! Loads, stores, atomics; buffers beyond 4 GiB.
 
-use super::{as_words, module, prologue, try_run, words};
-use tinyspec_simulators::{Launch, Simulation, ptx::Module};
+use super::{as_words, fault, module, prologue, try_run, words};
+use tinyspec_simulators::{FaultKind, Launch, Simulation, ptx::Module};
 
 #[test]
 fn vectors_of_every_size() {
@@ -151,5 +151,21 @@ fn a_word_may_reach_beyond_its_buffer_and_leaves_what_is_there() {
     for body in wrong {
         let says = run(body).map_err(|error| error.to_string());
         assert!(says.as_ref().is_err_and(|says| says.contains("of buffer 0, which has 3")), "{body}: {says:?}");
+    }
+}
+
+#[test]
+fn a_workgroup_finds_nothing_that_another_left_in_its_memory() {
+    // Only the last of four workgroups writes what it reads.
+    let body = format!(
+        ".shared .align 4 .b8 tile[128]; {} mov.u32 %r1, %ctaid.x; mov.u32 %r2, tile; mad.lo.s32 %r3, %r0, 4, %r2;\n\
+         setp.eq.u32 %p1, %r1, 3; @%p1 st.shared.u32 [%r3], %r0; ld.shared.u32 %r4, [%r3];\n\
+         mad.wide.u32 %d1, %r1, 128, %d20; st.global.u32 [%d1], %r4; ret;",
+        prologue(1)
+    );
+    for seed in 0..32 {
+        let launch = Launch::threads(4, 32).seeded(seed);
+        let (kind, said) = fault(&body, launch, &[words(&[0; 128])]);
+        assert_eq!(kind, FaultKind::Uninitialised, "{said}");
     }
 }
