@@ -133,6 +133,9 @@ fn check(code: &Code, launch: &Launch, given: &[Given]) -> Result<(), SimulatorE
     if launch.count() > MOST_GROUPS {
         return refuse(format!("{:?} workgroups are too many to tell apart", launch.groups));
     }
+    if launch.groups.iter().zip(threads).any(|(&groups, threads)| groups.checked_mul(threads).is_none()) {
+        return refuse(format!("{:?} workgroups of {threads:?} threads: 2^32 in a dimension, or more", launch.groups));
+    }
     // `ttmp7` has 16 bits for each.
     if code.chip.family == Family::Gfx12 && launch.groups[1..].iter().any(|&count| count > 1 << 16) {
         return refuse(format!("{:?} workgroups, at most 65,536 in y and z", launch.groups));

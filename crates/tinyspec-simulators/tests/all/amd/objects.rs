@@ -102,6 +102,10 @@ fn launches_that_do_not_fit_are_refused() {
         let few = Shape { most_threads: 64, ..SHAPE };
         let error = try_run(chip, few, "s_endpgm", Launch::threads(1, 65), &[]).expect_err("there are too many");
         assert!(error.to_string().contains("64 at the most"), "{error}");
+        // HIP counts the threads of each dimension in 32 bits.
+        let launch = Launch::threads(1 << 22, 1024);
+        let error = try_run(chip, SHAPE, "s_endpgm", launch, &[]).expect_err("there are 2^32 threads");
+        assert!(error.to_string().contains("2^32 in a dimension"), "{error}");
     }
 }
 
