@@ -41,6 +41,31 @@ pub(crate) enum Shape {
     DivideL(fn(u64, u64) -> Option<u64>),
 }
 
+impl Shape {
+    /// The size of the result, and of each operand.
+    pub fn sizes(&self) -> (u8, &'static str) {
+        match self {
+            Shape::WW(_) => (b'W', "W"),
+            Shape::WWW(_) | Shape::DivideW(_) => (b'W', "WW"),
+            Shape::WWWW(_) => (b'W', "WWW"),
+            Shape::WWWWW(_) => (b'W', "WWWW"),
+            Shape::LL(_) => (b'L', "L"),
+            Shape::LLL(_) | Shape::DivideL(_) => (b'L', "LL"),
+            Shape::LLLL(_) => (b'L', "LLL"),
+            Shape::WL(_) => (b'W', "L"),
+            Shape::LW(_) => (b'L', "W"),
+            Shape::LWW(_) => (b'L', "WW"),
+            Shape::LWWL(_) => (b'L', "WWL"),
+            Shape::LLW(_) => (b'L', "LW"),
+            Shape::LLWW(_) => (b'L', "LWW"),
+            Shape::LLLWW(_) => (b'L', "LLWW"),
+            Shape::Each(_, to_long, from_long) => {
+                (if *to_long { b'L' } else { b'W' }, if *from_long { "LL" } else { "WW" })
+            }
+        }
+    }
+}
+
 /// A function of one value, or of two.
 pub(crate) type Each = Arc<dyn Fn(u64, u64) -> u64 + Send + Sync>;
 

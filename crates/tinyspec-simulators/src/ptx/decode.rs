@@ -12,7 +12,7 @@ mod warps;
 
 pub(crate) use code::Code;
 pub(super) use code::{
-    Action, Address, Atomic, AtomicOperator, BarrierKind, Logic, MatchKind, Predicate, Reduction, Register,
+    Action, Address, Atomic, AtomicOperator, BarrierKind, Follows, Logic, MatchKind, Predicate, Reduction, Register,
     ShuffleMode, Special, Step, Transfer, VoteMode,
 };
 
@@ -152,7 +152,7 @@ impl<'a> Decoder<'a> {
             from[1] = from[0];
         }
         let to = self.target(&operands[0], kinds[0])?.number();
-        self.push(Action::Compute { shape, to, from });
+        self.push(Action::Compute { shape, follows: form.follows(kinds[0]), to, from });
         Ok(())
     }
 
@@ -213,6 +213,24 @@ impl<'a> Form<'a> {
         match self.words.first() {
             None => Ok(()),
             Some(word) => Err(self.unknown(&format!("`.{word}` is not known here"))),
+        }
+    }
+
+    /// How unwritten bits spread to a result of this type.
+    fn follows(&self, kind: Type) -> Follows {
+        let words = &self.instruction.words;
+        let has = |suffix: &str| words.iter().any(|word| word == suffix);
+        match (words[0].as_str(), kind) {
+            (
+                "mov" | "and" | "or" | "xor" | "not" | "shl" | "shr" | "shf" | "bfe" | "bfi" | "prmt" | "lop3" | "brev",
+                _,
+            ) => Follows::Bits,
+            ("add" | "sub" | "mul" | "mad" | "neg", kind) if kind.is_integer() && !has("hi") && !has("sat") => {
+                Follows::Upward
+            }
+            (_, Type::F16x2 | Type::BF16x2 | Type::U16x2 | Type::S16x2) => Follows::Parts(16),
+            (_, Type::F32x2) => Follows::Parts(32),
+            _ => Follows::All,
         }
     }
 

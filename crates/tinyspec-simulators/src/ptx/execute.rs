@@ -2,6 +2,7 @@
 
 mod atomics;
 mod barriers;
+mod parts;
 mod step;
 mod transfer;
 mod warp;

@@ -6,6 +6,7 @@ mod barriers;
 mod faults;
 mod launches;
 mod memory;
+mod parts;
 mod planted;
 mod text;
 mod warps;

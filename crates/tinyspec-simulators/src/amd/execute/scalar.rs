@@ -7,6 +7,7 @@ use super::super::text::Flag;
 use super::super::wave::Wave;
 use super::{Outcome, unwritten};
 use crate::lanes::Mask;
+use crate::lanes::registers::FILLS;
 
 impl Wave {
     fn flag(&self, flag: Flag) -> (u64, u64) {
@@ -76,7 +77,7 @@ impl Wave {
         }
         // Bits that change when the unwritten ones do.
         let mut lost = 0;
-        for fill in super::vector::FILLS {
+        for fill in FILLS {
             let filled = std::array::from_fn(|number| from[number] & !unknown[number] | fill & unknown[number]);
             lost |= (row.compute)(filled, self.condition).0 ^ value;
         }

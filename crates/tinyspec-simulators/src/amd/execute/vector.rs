@@ -8,9 +8,7 @@ use super::super::text::{Half, register};
 use super::super::wave::Wave;
 use super::Outcome;
 use crate::lanes::Mask;
-
-/// Values tried for unwritten bits, to see which bits of the result depend on them.
-pub(super) const FILLS: [u64; 4] = [0, u64::MAX, 0xa5c3_96f0_5a3c_690f, !0xa5c3_96f0_5a3c_690f];
+use crate::lanes::registers::FILLS;
 
 /// What an instruction has computed, before it is written.
 pub(super) struct Computed {

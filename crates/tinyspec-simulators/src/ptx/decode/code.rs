@@ -214,15 +214,30 @@ pub(crate) enum BarrierKind {
     Or,
 }
 
+/// Which bits of a result are unwritten where bits of operands are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Follows {
+    /// All.
+    All,
+    /// Those that change with the operands' unwritten bits, which is found out by trying.
+    Bits,
+    /// The lowest of the operands' unwritten bits, and all above it.
+    Upward,
+    /// The part that is unwritten in one of the operands: registers hold several numbers of so many bits.
+    Parts(u32),
+}
+
 pub(crate) enum Action {
     Compute {
         shape: Shape,
+        follows: Follows,
         to: u32,
         from: [u32; 4],
     },
     /// f16, bf16, pairs, and directed rounding.
     Exact {
         of: Exact,
+        follows: Follows,
         to: u32,
         from: [u32; 3],
     },

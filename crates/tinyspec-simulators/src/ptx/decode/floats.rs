@@ -154,7 +154,7 @@ impl<'a> Decoder<'a> {
             from[position] = self.source(operand, kind_of(position))?.number();
         }
         let to = self.target(&operands[0], kind)?.number();
-        self.push(Action::Exact { of, to, from });
+        self.push(Action::Exact { of, follows: form.follows(kind), to, from });
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use super::super::arithmetic::convert::{self, Conversion};
 use super::super::arithmetic::{Shape, WARP, compare, integer};
 use super::super::syntax::Operand;
 use super::super::types::Type;
-use super::{Action, Decoder, Form, Logic, Predicate, Register, Result};
+use super::{Action, Decoder, Follows, Form, Logic, Predicate, Register, Result};
 use crate::float::Rounding;
 
 impl<'a> Decoder<'a> {
@@ -39,6 +39,10 @@ impl<'a> Decoder<'a> {
             from.push(self.source(operand, part)?.number());
         }
         let to = self.target(to, kind)?;
+        let packed = |shape, to: Register, [low, high]: [u32; 2]| {
+            let from = [low, high, 0, 0];
+            Action::Compute { shape, follows: Follows::Bits, to: to.number(), from }
+        };
         let halves: fn(
             &super::super::arithmetic::Word,
             &super::super::arithmetic::Word,
@@ -50,17 +54,16 @@ impl<'a> Decoder<'a> {
         };
         if part == Type::B16 && kind.bits() == 32 {
             let shape = Shape::WWW(halves);
-            self.push(Action::Compute { shape, to: to.number(), from: [from[0], from[1], 0, 0] });
+            self.push(packed(shape, to, [from[0], from[1]]));
             return Ok(());
         }
         let words = match part {
             Type::B32 => [from[0], from[1]],
             _ => {
                 let [low, high] = [0, 2].map(|first| {
-                    let half = self.temporary(Type::B32).number();
-                    let operands = [from[first], from[first + 1], 0, 0];
-                    self.push(Action::Compute { shape: Shape::WWW(halves), to: half, from: operands });
-                    half
+                    let half = self.temporary(Type::B32);
+                    self.push(packed(Shape::WWW(halves), half, [from[first], from[first + 1]]));
+                    half.number()
                 });
                 [low, high]
             }
@@ -70,7 +73,7 @@ impl<'a> Decoder<'a> {
                 out[lane] = u64::from(low[lane]) | u64::from(high[lane]) << 32;
             }
         });
-        self.push(Action::Compute { shape, to: to.number(), from: [words[0], words[1], 0, 0] });
+        self.push(packed(shape, to, words));
         Ok(())
     }
 
@@ -97,7 +100,7 @@ impl<'a> Decoder<'a> {
                 (_, _, 2) => Shape::WL(|x, out| (0..WARP).for_each(|lane| out[lane] = (x[lane] >> 32) as u32 & 0xffff)),
                 _ => Shape::WL(|x, out| (0..WARP).for_each(|lane| out[lane] = (x[lane] >> 48) as u32)),
             };
-            self.push(Action::Compute { shape, to, from: [from, 0, 0, 0] });
+            self.push(Action::Compute { shape, follows: Follows::Bits, to, from: [from, 0, 0, 0] });
         }
         Ok(())
     }
@@ -245,7 +248,10 @@ impl<'a> Decoder<'a> {
                 Shape::Each(each, target.bits() == 64, source.bits() == 64)
             }
         };
-        self.push(Action::Compute { shape, to: target.number(), from: [source.number(), second, 0, 0] });
+        let is_exact = from.is_integer() && to.is_integer() && !how.saturate;
+        let follows = if is_exact || takes_two { Follows::Bits } else { Follows::All };
+        let from = [source.number(), second, 0, 0];
+        self.push(Action::Compute { shape, follows, to: target.number(), from });
         Ok(())
     }
 

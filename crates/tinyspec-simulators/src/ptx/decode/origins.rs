@@ -1,7 +1,6 @@
 //! Which parameters each address derives from, whatever way it comes: an access that lands in the memory of another one has
 //! left its buffer. And so which buffers a kernel writes: the others need not be watched for races.
 
-use super::super::arithmetic::Shape;
 use super::{Action, Address, Code, Register};
 
 /// Parameters and variables that can be told apart.
@@ -82,8 +81,8 @@ fn flow(action: &Action, code: &Code, words: &mut [u64], longs: &mut [u64]) {
             }
         }
         Action::ParameterAt { to: Register::Long(to), base, .. } => longs[*to as usize] |= longs[*base as usize],
-        Action::Compute { shape, to, from } => {
-            let (result, operands) = sizes(shape);
+        Action::Compute { shape, to, from, .. } => {
+            let (result, operands) = shape.sizes();
             let mut origins = 0;
             for (size, &register) in operands.bytes().zip(from) {
                 origins |= if size == b'L' { longs[register as usize] } else { words[register as usize] };
@@ -95,28 +94,5 @@ fn flow(action: &Action, code: &Code, words: &mut [u64], longs: &mut [u64]) {
         Action::SelectLong { to, from, .. } => longs[*to as usize] |= longs[from[0] as usize] | longs[from[1] as usize],
         Action::Shuffle { to: Some(to), value, .. } => words[*to as usize] |= words[*value as usize],
         _ => {}
-    }
-}
-
-/// The size of the result, and of each operand.
-fn sizes(shape: &Shape) -> (u8, &'static str) {
-    match shape {
-        Shape::WW(_) => (b'W', "W"),
-        Shape::WWW(_) | Shape::DivideW(_) => (b'W', "WW"),
-        Shape::WWWW(_) => (b'W', "WWW"),
-        Shape::WWWWW(_) => (b'W', "WWWW"),
-        Shape::LL(_) => (b'L', "L"),
-        Shape::LLL(_) | Shape::DivideL(_) => (b'L', "LL"),
-        Shape::LLLL(_) => (b'L', "LLL"),
-        Shape::WL(_) => (b'W', "L"),
-        Shape::LW(_) => (b'L', "W"),
-        Shape::LWW(_) => (b'L', "WW"),
-        Shape::LWWL(_) => (b'L', "WWL"),
-        Shape::LLW(_) => (b'L', "LW"),
-        Shape::LLWW(_) => (b'L', "LWW"),
-        Shape::LLLWW(_) => (b'L', "LLWW"),
-        Shape::Each(_, to_long, from_long) => {
-            (if *to_long { b'L' } else { b'W' }, if *from_long { "LL" } else { "WW" })
-        }
     }
 }

@@ -12,9 +12,9 @@ impl Warp {
     #[inline(never)]
     pub(super) fn atomic(&mut self, atomic: &Atomic, active: u32, number: usize, shared: &mut Shared) -> Outcome<()> {
         let addresses = self.addresses(atomic.base, atomic.offset, active)?;
-        self.values(&atomic.from, active)?;
+        self.values(&atomic.from, atomic.size, active)?;
         if let Some(second) = atomic.second {
-            self.values(&[Some(second), None, None, None, None, None, None, None], active)?;
+            self.values(&[Some(second), None, None, None, None, None, None, None], atomic.size, active)?;
         }
         let mut order: SmallVec<[usize; 32]> = lanes_of(active.into()).collect();
         shared.schedule.shuffle(&mut order);

@@ -1,7 +1,9 @@
 //! One instruction after another, for all lanes of a strand at once.
 
 use super::super::arithmetic::{Shape, Test, WARP};
-use super::super::decode::{Action, Address, Logic, MatchKind, Predicate, Reduction, Register, ShuffleMode, VoteMode};
+use super::super::decode::{
+    Action, Address, Follows, Logic, MatchKind, Predicate, Reduction, Register, ShuffleMode, VoteMode,
+};
 use super::warp::{State, Warp};
 use super::{Shared, Stop};
 use crate::FaultKind;
@@ -51,8 +53,8 @@ impl Warp {
                 }
             }
             let next = match &step.action {
-                Action::Compute { shape, to, from } => {
-                    self.compute(shape, *to, from, active);
+                Action::Compute { shape, follows, to, from } => {
+                    self.compute(shape, *follows, *to, from, active);
                     place += 1;
                     continue;
                 }
@@ -102,7 +104,7 @@ impl Warp {
     }
 
     #[inline]
-    fn compute(&mut self, shape: &Shape, to: u32, from: &[u32; 4], active: u32) {
+    pub(super) fn compute(&mut self, shape: &Shape, follows: Follows, to: u32, from: &[u32; 4], active: u32) {
         let (mut word, mut long) = ([0u32; WARP], [0u64; WARP]);
         let [a, b, c, d] = from.map(|register| register as usize);
         let (w, l) = (&self.words, &self.longs);
@@ -110,6 +112,9 @@ impl Warp {
             ($f:expr, $($file:ident $register:ident),*) => {{
                 $f($(&$file.values[$register],)* &mut word);
                 let known = u32::MAX $(& $file.known[$register])*;
+                if active & !known != 0 && follows != Follows::All {
+                    return self.compute_in_part(shape, follows, to, from, active);
+                }
                 self.words.merge(to, &word, active, known);
             }};
         }
@@ -117,6 +122,9 @@ impl Warp {
             ($f:expr, $($file:ident $register:ident),*) => {{
                 $f($(&$file.values[$register],)* &mut long);
                 let known = u32::MAX $(& $file.known[$register])*;
+                if active & !known != 0 && follows != Follows::All {
+                    return self.compute_in_part(shape, follows, to, from, active);
+                }
                 self.longs.merge(to, &long, active, known);
             }};
         }
@@ -136,7 +144,10 @@ impl Warp {
             Shape::LLWW(f) => longs!(f, l a, w b, w c),
             Shape::LLLWW(f) => longs!(f, l a, l b, w c, w d),
             Shape::Each(f, to_long, from_long) => {
-                let mut known = u32::MAX;
+                let known = if *from_long { l.known[a] & l.known[b] } else { w.known[a] & w.known[b] };
+                if active & !known != 0 && follows != Follows::All {
+                    return self.compute_in_part(shape, follows, to, from, active);
+                }
                 for lane in lanes_of(active.into()) {
                     let (first, second) = match from_long {
                         true => (l.values[a][lane], l.values[b][lane]),
@@ -145,7 +156,6 @@ impl Warp {
                     long[lane] = f(first, second);
                     word[lane] = long[lane] as u32;
                 }
-                known &= if *from_long { l.known[a] & l.known[b] } else { w.known[a] & w.known[b] };
                 match to_long {
                     true => self.longs.merge(to, &long, active, known),
                     false => self.words.merge(to, &word, active, known),
@@ -179,13 +189,17 @@ impl Warp {
         let (number, strand, active) = at;
         match action {
             Action::Compute { .. } | Action::Nothing => {}
-            Action::Exact { of, to, from } => {
+            Action::Exact { of, follows, to, from } => {
                 let mut values = [0; WARP];
                 for lane in lanes_of(active.into()) {
                     values[lane] = (of.of)(from.map(|register| self.words.values[register as usize][lane]));
                 }
                 let known = from.iter().fold(u32::MAX, |known, &register| known & self.words.known[register as usize]);
+                let unknown = (active & !known != 0).then(|| self.unknown_of(*follows, from));
                 self.words.merge(*to, &values, active, known);
+                if let Some(unknown) = unknown {
+                    self.mark_bits(false, *to, active, &unknown);
+                }
             }
             Action::Compare { test, from, to, combine } => {
                 let [a, b] = from.map(|register| register as usize);
@@ -233,8 +247,12 @@ impl Warp {
                     let first = (chosen >> lane & 1).wrapping_neg();
                     values[lane] = (x[lane] & first) | (y[lane] & !first);
                 }
-                let known = known & ((chosen & self.words.known[a]) | (!chosen & self.words.known[b]));
-                self.words.merge(*to, &values, active, known);
+                let all = known & ((chosen & self.words.known[a]) | (!chosen & self.words.known[b]));
+                let unknown = (active & !all != 0).then(|| self.unknown_of_chosen(false, *from, chosen, known));
+                self.words.merge(*to, &values, active, all);
+                if let Some(unknown) = unknown {
+                    self.mark_bits(false, *to, active, &unknown);
+                }
             }
             Action::SelectLong { to, from, by } => {
                 let [a, b] = from.map(|register| register as usize);
@@ -245,8 +263,12 @@ impl Warp {
                     let first = u64::from(chosen >> lane & 1).wrapping_neg();
                     values[lane] = (x[lane] & first) | (y[lane] & !first);
                 }
-                let known = known & ((chosen & self.longs.known[a]) | (!chosen & self.longs.known[b]));
-                self.longs.merge(*to, &values, active, known);
+                let all = known & ((chosen & self.longs.known[a]) | (!chosen & self.longs.known[b]));
+                let unknown = (active & !all != 0).then(|| self.unknown_of_chosen(true, *from, chosen, known));
+                self.longs.merge(*to, &values, active, all);
+                if let Some(unknown) = unknown {
+                    self.mark_bits(true, *to, active, &unknown);
+                }
             }
             Action::Spread { to, one, by } => {
                 let (chosen, known) = (self.predicates[*by as usize], self.predicates_known[*by as usize]);

@@ -5,8 +5,8 @@ use super::super::decode::{Address, Register, Transfer};
 use super::Shared;
 use super::step::{Outcome, extended, truncated, unwritten};
 use super::warp::Warp;
-use crate::lanes::Mask;
 use crate::lanes::memory::{Access, MOST_ELEMENTS, MOST_LANES, Space};
+use crate::lanes::{Mask, lanes_of};
 
 impl Warp {
     /// The addresses of the lanes.
@@ -57,11 +57,11 @@ impl Warp {
             match transfer.registers[element] {
                 Some(Register::Word(register, width)) => {
                     let values = std::array::from_fn(|lane| truncated(extend(values[lane]), width));
-                    words.merge(register, &values, active, 0);
+                    words.write(register, &values, active);
                 }
                 Some(Register::Long(register)) => {
                     let values = std::array::from_fn(|lane| extend(values[lane]));
-                    longs.merge(register, &values, active, 0);
+                    longs.write(register, &values, active);
                 }
                 _ => {}
             }
@@ -83,8 +83,13 @@ impl Warp {
         Ok(())
     }
 
-    /// The lanes of some registers, all of which must hold something.
-    pub(super) fn values(&self, registers: &[Option<Register>; MOST_ELEMENTS], active: u32) -> Outcome<()> {
+    /// Of some registers so many bytes must hold something, in all lanes.
+    pub(super) fn values(
+        &self,
+        registers: &[Option<Register>; MOST_ELEMENTS],
+        size: usize,
+        active: u32,
+    ) -> Outcome<()> {
         for register in registers.iter().flatten() {
             let known = match *register {
                 Register::Word(register, _) => self.words.known[register as usize],
@@ -92,7 +97,12 @@ impl Warp {
                 Register::Predicate(register) => self.predicates_known[register as usize],
             };
             if active & !known != 0 {
-                return Err(unwritten(active & !known, "a value that is stored"));
+                let unknown = self.unknown(register.bits() == 64, register.number());
+                let is_lost = |lane: &usize| unknown[*lane] << (64 - 8 * size) != 0;
+                let lost = lanes_of((active & !known).into()).filter(is_lost).fold(0, |mask, lane| mask | 1 << lane);
+                if lost != 0 {
+                    return Err(unwritten(lost, "a value that is stored"));
+                }
             }
         }
         Ok(())
@@ -116,7 +126,7 @@ impl Warp {
         shared: &mut Shared,
     ) -> Outcome<()> {
         let addresses = self.addresses(transfer.base, transfer.offset, active)?;
-        self.values(&transfer.registers, active)?;
+        self.values(&transfer.registers, transfer.size, active)?;
         let now = shared.clocks.now(shared.group + 1, number).private(transfer.space == Space::Local);
         let access = Access {
             now: &now,

@@ -37,8 +37,9 @@ pub(super) struct Warp {
 impl Warp {
     pub fn new(code: &Code) -> Warp {
         Warp {
-            words: File::new(code.words as usize),
-            longs: File::new(code.longs as usize),
+            // The last of each is for trials.
+            words: File::new(code.words as usize + 1),
+            longs: File::new(code.longs as usize + 1),
             predicates: vec![0; code.predicates as usize],
             predicates_known: vec![0; code.predicates as usize],
             strands: SmallVec::new(),
