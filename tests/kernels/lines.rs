@@ -104,6 +104,37 @@ fn a_kernel_that_cannot_be_made_is_named_with_both_lines() {
 }
 
 uop! { <N>
+    fn reads_before(x: &Global<f32, N>) -> Global<f32, N> as y {
+        for group in global(N / 64) {
+            let mut tile: Local<f32, 64>;
+            for t in local(64) { y[group * 64 + t] = tile[t] + x[group * 64 + t]; }
+        }
+    }
+
+    <N>
+    fn does_not_wait(x: &Global<f32, N>) -> Global<f32, N> as y {
+        for group in global(N / 64) {
+            let mut tile: Local<f32, 64>;
+            for t in local(64) { unsafe {
+                tile[t] = x[group * 64 + t];
+                y[group * 64 + t] = tile[63 - t];
+            } }
+        }
+    }
+}
+
+#[test]
+fn what_verifiers_or_simulators_find_is_said_with_both_lines() {
+    for device in devices().into_iter().filter(|device| device.contains("sim")) {
+        let x = tensor(&[1.0; 128], &[128], device);
+        let error = reads_before(&x).to_vec::<f32>().expect_err("it reads what nobody wrote").to_string();
+        assert_lines(&error, "reads_before", line_of("reads_before(&x)"));
+        let error = does_not_wait(&x).to_vec::<f32>().expect_err("threads meet").to_string();
+        assert_lines(&error, "does_not_wait", line_of("does_not_wait(&x)"));
+    }
+}
+
+uop! { <N>
     fn breaks_its_word(x: &Global<f32, N>) -> Global<f32, N> as y {
         for i in global(N) { y[i] = unsafe { custom("%n = fneg {r} %0\n ret {r} %n", x[i] + 0.0, x[i]) }; }
     }

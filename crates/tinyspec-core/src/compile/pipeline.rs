@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::hash::Hash;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
-use tinyspec_backends::{LinearKernel, Program};
+use tinyspec_backends::{BackendError, LinearKernel, Program};
 use tinyspec_ir::{ContentHash, ContentHasher, Dim, ErrorKind, Graph, NodeId, Op, verify};
 
 /// Lowers `outputs` for a device.
@@ -470,7 +470,7 @@ fn staged(
     let error = match by(Attempt::Scheduled) {
         // Devices and code generators have reasons of their own, and nobody but its author changes what is written by hand.
         Err(error @ Error::Graph(_)) if written.is_none() && fallback::is_allowed() => error,
-        done => return Ok(done?),
+        done => return Ok(done.map_err(|error| refused(error, written))?),
     };
     let failure = Failure::new(error, graph, sink, &profile::Facts::of(graph, sink).name, device);
     match by(Attempt::Plain) {
@@ -479,6 +479,22 @@ fn staged(
             Ok(staged)
         }
         Err(_) => Err(Unlowered::Kernel(Box::new(failure))),
+    }
+}
+
+/// What a verifier finds wrong with a kernel written by hand may be its author's mistake: the error names the kernel.
+fn refused(error: Error, written: Option<&ByHand>) -> Error {
+    match (error, written) {
+        (Error::Graph(error), Some(ByHand { name, .. })) if error.kind() == ErrorKind::Verify => {
+            let (message, suggestion) =
+                (error.message(), error.suggestion().unwrap_or("this is a mistake of the compiler"));
+            let reason = format!(
+                "{message}\nhelp: the kernel may read LOCAL memory that it has not written, or its iterations may meet in `unsafe` \
+                 code; if neither is so, {suggestion}"
+            );
+            BackendError::Execution { name: name.clone(), reason }.into()
+        }
+        (error, _) => error,
     }
 }
 
