@@ -269,7 +269,16 @@ pub(super) fn rows() -> Vectors {
         ("v_cvt_u32_f64", Row::new(I32, &[F64], longs!(|a| u64::from(d(a) as u32)))),
         ("v_cvt_f16_f32", Row::new(F16, &[F32], words!(|a| narrow(f(a))))),
         ("v_cvt_f32_f16", Row::new(F32, &[F16], words!(|a| single(widen(a & 0xffff), [widen(a & 0xffff).to_bits()])))),
-        ("v_cvt_pkrtz_f16_f32|v_cvt_pk_rtz_f16_f32", Row::new(I32, two, words!(|a, b| pack_to_zero(a, b)))),
+        ("v_cvt_pkrtz_f16_f32|v_cvt_pk_rtz_f16_f32", Row::new(I32, two, words!(|a, b| pack_to_zero(a, b))).follows()),
+        (
+            "v_cvt_pk_i16_f32",
+            Row::new(I32, two, words!(|a, b| u32::from(f(a) as i16 as u16) | u32::from(f(b) as i16 as u16) << 16))
+                .follows(),
+        ),
+        (
+            "v_cvt_pk_u16_f32",
+            Row::new(I32, two, words!(|a, b| u32::from(f(a) as u16) | u32::from(f(b) as u16) << 16)).follows(),
+        ),
         (
             "v_cvt_pknorm_i16_f32|v_cvt_pk_norm_i16_f32",
             Row::new(I32, two, words!(|a, b| normalised(a, -1.0, 32767.0) | normalised(b, -1.0, 32767.0) << 16)),
@@ -278,7 +287,7 @@ pub(super) fn rows() -> Vectors {
             "v_cvt_pknorm_u16_f32|v_cvt_pk_norm_u16_f32",
             Row::new(I32, two, words!(|a, b| normalised(a, 0.0, 65535.0) | normalised(b, 0.0, 65535.0) << 16)),
         ),
-        ("v_cvt_pk_bf16_f32", Row::new(I32, two, words!(|a, b| brain(f(a)) | brain(f(b)) << 16))),
+        ("v_cvt_pk_bf16_f32", Row::new(I32, two, words!(|a, b| brain(f(a)) | brain(f(b)) << 16)).follows()),
         // Mixed widths.
         ("v_fma_mix_f32|v_mad_mix_f32", Row::new(F32, &[Mixed, Mixed, Mixed], hot!(|a, b, c| fused(a, b, c)))),
         (

@@ -1,6 +1,6 @@
 //! Lanes that read each other: DPP, `readlane`, the permutations of LOCAL memory; lanes that are left out.
 
-use super::{CHIPS, SHAPE, prologue, renamed, try_run, wave};
+use super::{CHIPS, SHAPE, fault, prologue, renamed, try_run, wave};
 use tinyspec_simulators::Launch;
 
 /// What each lane of a wave leaves in `v2`; `v1` is four times its number.
@@ -175,5 +175,23 @@ fn halves_that_nobody_has_written_go_through_scalars() {
             let says = run(&wrong).map(drop).map_err(|error| error.to_string());
             assert!(says.as_ref().is_err_and(|says| says.contains("nobody has written")), "{chip}: {wrong}: {says:?}");
         }
+    }
+}
+
+#[test]
+fn one_of_two_numbers_in_a_register_may_be_unwritten() {
+    // Nobody writes `v9`.
+    let halves = "v_lshl_or_b32 v3, v9, 16, v0\n";
+    for chip in CHIPS {
+        for pair in
+            ["v_pk_add_u16 v4, v3, v3", "v_pk_lshlrev_b16 v4, 1, v3 op_sel_hi:[0,1]", "v_lshlrev_b32_e32 v4, 1, v3"]
+        {
+            check(chip, &format!("{halves}{pair}\nv_and_b32_e32 v2, 0xffff, v4"), |lane| 2 * lane);
+            let text = format!("{}{halves}{pair}\nglobal_store_dword v1, v4, s[4:5]\ns_endpgm\n", prologue(chip, 1));
+            let (_, said) = fault(chip, SHAPE, &renamed(chip, &text), Launch::threads(1, 32), &[vec![0; 128]]);
+            assert!(said.contains("nobody has written"), "{said}");
+        }
+        // The high half is that of another number.
+        check(chip, &format!("{halves}v_pk_add_u16 v2, v3, v3 op_sel_hi:[0,0]"), |lane| 0x2_0002 * lane);
     }
 }

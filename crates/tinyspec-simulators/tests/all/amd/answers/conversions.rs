@@ -1,6 +1,6 @@
 //! From one kind of number to another.
 
-use super::{NAN, QUIET, check, check_on, d, f};
+use super::{LEAST, NAN, QUIET, SIGNALLING, check, check_on, d, f};
 
 #[test]
 fn integers_of_floats() {
@@ -127,4 +127,15 @@ fn two_at_once() {
         &[(&[f(1.0 + 1.0 / 1025.0), f(-65_530.0)], 0xfbff_3c00)],
     );
     check_on("gfx1100", "v_cvt_pk_rtz_f16_f32_e32 $d, $a, $b", 32, &[32, 32], &[(&[f(2.0), f(1e-8)], 0x0000_4000)]);
+    for chip in ["gfx1100", "gfx1201"] {
+        let rows: &[(&[u64], u64)] = &[
+            (&[f(-1.75), f(2.5)], 0x0002_ffff),
+            (&[f(1e9), f(-1e9)], 0x8000_7fff),
+            (&[NAN, f(f32::INFINITY)], 0x7fff_0000),
+        ];
+        check_on(chip, "v_cvt_pk_i16_f32 $d, $a, $b", 32, &[32, 32], rows);
+        let rows: &[(&[u64], u64)] =
+            &[(&[f(65_535.0), f(2.5)], 0x0002_ffff), (&[f(1e9), f(-1.0)], 0x0000_ffff), (&[LEAST, SIGNALLING], 0)];
+        check_on(chip, "v_cvt_pk_u16_f32 $d, $a, $b", 32, &[32, 32], rows);
+    }
 }
