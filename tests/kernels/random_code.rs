@@ -216,10 +216,7 @@ impl Code {
             true => Type::float(self.pick(&[16, 32, 64])),
             false => Type::int(self.pick(&[8, 16, 32, 64])),
         };
-        // PTX packs narrow lanes into registers. Where nobody needs one of them, LLVM leaves it unwritten, and the simulator
-        // takes the whole register for unwritten then.
-        let is_packed = scalar.bits < 32;
-        let lanes = if !is_packed && self.random.u32(..4) == 0 { self.random.u32(2..5) } else { 1 };
+        let lanes = if self.random.u32(..4) == 0 { self.random.u32(2..5) } else { 1 };
         Type { lanes, ..scalar }
     }
 
