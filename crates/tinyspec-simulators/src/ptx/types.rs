@@ -87,6 +87,15 @@ impl Type {
         self.size() as u32 * 8
     }
 
+    /// The type of each of two floats of 16 bits.
+    pub fn part(self) -> Option<Type> {
+        match self {
+            F16x2 => Some(F16),
+            BF16x2 => Some(BF16),
+            _ => None,
+        }
+    }
+
     pub fn is_signed(self) -> bool {
         matches!(self, S8 | S16 | S32 | S64)
     }

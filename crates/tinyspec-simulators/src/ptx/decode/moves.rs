@@ -91,8 +91,8 @@ impl<'a> Decoder<'a> {
             }
             let to = self.target(operand, part)?.number();
             let shape = match (kind.bits(), part.bits(), number) {
-                (32, _, 0) => Shape::WW(|x, out| (0..WARP).for_each(|lane| out[lane] = x[lane] & 0xffff)),
-                (32, _, _) => Shape::WW(|x, out| (0..WARP).for_each(|lane| out[lane] = x[lane] >> 16)),
+                (32, _, 0) => low_half(),
+                (32, _, _) => high_half(),
                 (_, 32, 0) => Shape::WL(|x, out| (0..WARP).for_each(|lane| out[lane] = x[lane] as u32)),
                 (_, 32, _) => Shape::WL(|x, out| (0..WARP).for_each(|lane| out[lane] = (x[lane] >> 32) as u32)),
                 (_, _, 0) => Shape::WL(|x, out| (0..WARP).for_each(|lane| out[lane] = x[lane] as u32 & 0xffff)),
@@ -140,7 +140,8 @@ impl<'a> Decoder<'a> {
         let flush = form.takes("ftz");
         let kind = form.kind()?;
         form.done()?;
-        let test = compare::compare(comparison, kind, flush).ok_or_else(|| form.unknown("no such comparison"))?;
+        let test = compare::compare(comparison, kind.part().unwrap_or(kind), flush);
+        let test = test.ok_or_else(|| form.unknown("no such comparison"))?;
         form.count(operands, 3 + usize::from(logic.is_some()))?;
         let from = [self.source(&operands[1], kind)?.number(), self.source(&operands[2], kind)?.number()];
         let combine = match logic {
@@ -148,7 +149,29 @@ impl<'a> Decoder<'a> {
             None => None,
         };
         let to = self.pair(&operands[0])?;
-        self.push(Action::Compare { test, from, to, combine });
+        let Some(part) = kind.part() else {
+            self.push(Action::Compare { test, from, to, combine });
+            return Ok(());
+        };
+        // Both numbers of a register, each with a predicate of its own; `combine` may read the first of them.
+        let places = to.map(|to| to.map(|_| self.temporary(Type::Pred).number()));
+        for (half, place) in [low_half(), high_half()].into_iter().zip(places) {
+            let halves = from.map(|from| {
+                let to = self.temporary(part).number();
+                let from = [from, 0, 0, 0];
+                self.push(Action::Compute { shape: half.clone(), follows: Follows::Bits, to, from });
+                to
+            });
+            self.push(Action::Compare { test, from: halves, to: [place, None], combine });
+        }
+        let guard = self.guard.map(|guard| guard.register);
+        let mut moves: Vec<(u32, u32)> = to.into_iter().flatten().zip(places.into_iter().flatten()).collect();
+        // The predicate that decides what runs changes last.
+        moves.sort_by_key(|&(to, _)| guard == Some(to));
+        for (to, register) in moves {
+            let from = [Predicate { register, is_negated: false }; 2];
+            self.push(Action::Logic { logic: Logic::Move, to, from });
+        }
         Ok(())
     }
 
@@ -262,6 +285,14 @@ impl<'a> Decoder<'a> {
             _ => self.source(operand, kind),
         }
     }
+}
+
+fn low_half() -> Shape {
+    Shape::WW(|x, out| (0..WARP).for_each(|lane| out[lane] = x[lane] & 0xffff))
+}
+
+fn high_half() -> Shape {
+    Shape::WW(|x, out| (0..WARP).for_each(|lane| out[lane] = x[lane] >> 16))
 }
 
 pub(super) fn logic_named(name: &str) -> Logic {

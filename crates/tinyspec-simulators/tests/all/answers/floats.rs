@@ -314,6 +314,11 @@ fn comparisons_of_floats() {
             &["b16", "b16"],
             &[(&[0, 0x8000], equal), (&[a, b], less), (&[b, a], greater), (&[nan, a], unordered)],
         );
+        // Two at once: the predicate of the low ones, and that of the high ones.
+        let pair = |low: u64, high: u64| high << 16 | low;
+        let both = [pair(a, nan), pair(b, a)];
+        check(&format!("setp.{comparison}.f16x2 $d|%p8, $a, $b;"), "pred", &[W, W], &[(&both, less)]);
+        check(&format!("setp.{comparison}.f16x2 %p8|$d, $a, $b;"), "pred", &[W, W], &[(&both, unordered)]);
         let (a, b, nan) = (0x3f80, 0x4000, 0x7fc0);
         check(
             &format!("setp.{comparison}.bf16 $d, $a, $b;"),
@@ -323,6 +328,8 @@ fn comparisons_of_floats() {
         );
     }
     check("setp.gt.ftz.f32 $d, $a, $b;", "pred", &[W, W], &[(&[1, 0], 0)]);
+    let both = [0x4000_3f80, 0x3f80_4000];
+    check("setp.lt.or.bf16x2 $d|%p8, $a, $b, %p9;", "pred", &[W, W], &[(&both, 1)]);
 }
 
 #[test]
