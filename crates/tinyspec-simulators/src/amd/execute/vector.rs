@@ -477,7 +477,7 @@ impl Wave {
                                             [is_lost(low), is_lost(high)].map(|lost| if lost { u32::MAX } else { 0 });
                                         u64::from(words[0]) | u64::from(words[1]) << 32
                                     }
-                                    _ => u64::from(is_lost(low) || is_lost(high)) * 0xffff_ffff,
+                                    _ => (u64::from(is_lost(low)) * 0xffff) | (u64::from(is_lost(high)) * 0xffff_0000),
                                 };
                                 *bits = *bits & !lost | fill & lost;
                             }

@@ -191,6 +191,11 @@ fn one_of_two_numbers_in_a_register_may_be_unwritten() {
             let (_, said) = fault(chip, SHAPE, &renamed(chip, &text), Launch::threads(1, 32), &[vec![0; 128]]);
             assert!(said.contains("nobody has written"), "{said}");
         }
+        // Of a shift's distance the lowest bits count.
+        let one = "v_mov_b32_e32 v4, 1\nv_mov_b32_e32 v5, 0\n";
+        check(chip, &format!("{halves}{one}v_lshlrev_b64 v[6:7], v3, v[4:5]\nv_mov_b32_e32 v2, v6"), |lane| {
+            1u32.checked_shl(lane).unwrap_or(0)
+        });
         // The high half is that of another number.
         check(chip, &format!("{halves}v_pk_add_u16 v2, v3, v3 op_sel_hi:[0,0]"), |lane| 0x2_0002 * lane);
     }
