@@ -192,7 +192,7 @@ impl Processor {
             threads: threads.max(1),
             cache_bytes: self.cache_bytes,
             native: LLVM_OPS.to_vec(),
-            instructions: if self.isa.has_avx512() { Instruction::ALL.to_vec() } else { Vec::new() },
+            instructions: if self.isa.has_avx512() { &Instruction::ALL[..] } else { &Instruction::HINTS }.to_vec(),
             tensor_cores: self.dots.clone(),
             arithmetic: LLVM_DTYPES.to_vec(),
             workgroups: None,

@@ -5,6 +5,7 @@ pub mod cut;
 mod interval;
 mod shape;
 
+use crate::instruction::Instruction;
 use crate::op::{ArgKind, DTypeRule, ShapeRule};
 use crate::{AddrSpace, Arg, Category, DType, Error, ErrorKind, Op, Props, Result, Shape};
 
@@ -158,6 +159,9 @@ fn derive_dtype(op: Op, arg: &Arg, sources: &[&Props]) -> Result<DType> {
     if op == Op::If && (sources[0].dtype != DType::Bool || !sources[0].shape.is_empty()) {
         let found = format!("{} {}", sources[0].dtype, crate::dim::show(&sources[0].shape));
         return Err(Error::new(ErrorKind::DType, op.name(), format!("the condition must be one bool, found {found}")));
+    }
+    if op == Op::Ins && Instruction::named(arg).is_some_and(Instruction::is_hint) {
+        return Ok(DType::Void);
     }
     Ok(match op.info().dtype {
         DTypeRule::Argument => match arg {

@@ -1,9 +1,9 @@
-//! Instructions of processors beyond the ops ("Ins"): Select chooses them where a target lists them. What each computes
+//! Instructions of processors beyond the ops ("Ins"): passes choose them where a target lists them. What each computes
 //! is defined here; an interpreter runs them by this definition.
 
 use crate::{Arg, Graph, NodeId, Op};
 
-/// A single machine instruction, on lanes of f32.
+/// A single machine instruction on lanes of f32, or a hint that computes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Instruction {
     /// The nearest integer, the even one of two.
@@ -14,12 +14,29 @@ pub enum Instruction {
     Greater,
     /// That of the lesser magnitude, of equal ones the negative; of a nan and a number the number.
     Nearer,
+    /// Fetches the line of a place into all caches. The place may lie outside of its buffer.
+    Prefetch,
+    /// The same, but not into the first cache.
+    PrefetchSecond,
+    /// Nothing is scheduled across it: what stands behind comes after the effect.
+    SchedulingBarrier,
 }
 
 impl Instruction {
     /// All there are.
-    pub const ALL: [Instruction; 4] =
-        [Instruction::Nearest, Instruction::Scale, Instruction::Greater, Instruction::Nearer];
+    pub const ALL: [Instruction; 7] = [
+        Instruction::Nearest,
+        Instruction::Scale,
+        Instruction::Greater,
+        Instruction::Nearer,
+        Instruction::Prefetch,
+        Instruction::PrefetchSecond,
+        Instruction::SchedulingBarrier,
+    ];
+
+    /// Those that compute nothing.
+    pub const HINTS: [Instruction; 3] =
+        [Instruction::Prefetch, Instruction::PrefetchSecond, Instruction::SchedulingBarrier];
 
     /// The text that an Ins names it by.
     ///
@@ -33,23 +50,39 @@ impl Instruction {
             Instruction::Scale => "scale",
             Instruction::Greater => "greater",
             Instruction::Nearer => "nearer",
+            Instruction::Prefetch => "prefetch",
+            Instruction::PrefetchSecond => "prefetch_second",
+            Instruction::SchedulingBarrier => "scheduling_barrier",
         }
     }
 
     /// How many sources it takes.
     pub const fn arity(self) -> usize {
         match self {
-            Instruction::Nearest => 1,
+            Instruction::Nearest
+            | Instruction::Prefetch
+            | Instruction::PrefetchSecond
+            | Instruction::SchedulingBarrier => 1,
             Instruction::Scale | Instruction::Greater | Instruction::Nearer => 2,
         }
     }
 
     /// The instruction that an Ins is; none where its name is not known.
     pub fn of(graph: &Graph, node: NodeId) -> Option<Instruction> {
-        match graph.arg(node) {
-            Arg::Text(name) if graph.op(node) == Op::Ins => Self::ALL.into_iter().find(|known| known.name() == &**name),
+        if graph.op(node) == Op::Ins { Self::named(graph.arg(node)) } else { None }
+    }
+
+    /// The instruction that the argument of an Ins names.
+    pub(crate) fn named(arg: &Arg) -> Option<Instruction> {
+        match arg {
+            Arg::Text(name) => Self::ALL.into_iter().find(|known| known.name() == &**name),
             _ => None,
         }
+    }
+
+    /// Whether it computes nothing.
+    pub const fn is_hint(self) -> bool {
+        matches!(self, Instruction::Prefetch | Instruction::PrefetchSecond | Instruction::SchedulingBarrier)
     }
 
     /// What it computes.

@@ -18,6 +18,7 @@ pub mod gradient;
 mod graph;
 mod hash;
 pub mod instruction;
+pub mod instructions;
 mod interval;
 pub mod kernel;
 pub mod masks;

@@ -15,6 +15,9 @@ pub const VARIABLE: &str = "TINYSPEC_CUDA";
 
 const UPDATE: &str = "install a newer driver of NVIDIA: CUDA 12.0 came with 525";
 
+const NEWER_PTX: &str =
+    "install a newer driver of NVIDIA: this one does not know the version of PTX that the kernel needs";
+
 static FACTS: Facts = Facts {
     search: Search {
         driver: "for CUDA",
@@ -244,7 +247,7 @@ impl Cuda {
         called("cuModuleLoadDataEx", status).check().map_err(|called| {
             let log = CStr::from_bytes_until_nul(&log).unwrap_or_default().to_string_lossy();
             let help = match status {
-                number::UNSUPPORTED_PTX_VERSION => format!("\nhelp: {UPDATE}"),
+                number::UNSUPPORTED_PTX_VERSION => format!("\nhelp: {NEWER_PTX}"),
                 _ => String::new(),
             };
             (called, format!("\n{}{help}", log.trim()))

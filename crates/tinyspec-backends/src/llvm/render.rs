@@ -1,11 +1,10 @@
 //! A kernel's `Linear` as a function of LLVM IR.
 //!
-//! No passes run on the IR, so it is built as it shall be: registers are promoted to SSA values while loops are opened
-//! and closed, a pure value is placed in the outermost loop that has its operands, and addresses are split so that
-//! what a loop does not change is computed before it.
+//! LLVM runs no passes over the IR, so it is emitted in final form: registers are promoted to SSA values while loops are opened
+//! and closed, a pure value is placed in the outermost loop that has its operands, and addresses are split so that their
+//! invariant parts are computed before the loop.
 
 mod address;
-mod ahead;
 mod arithmetic;
 mod atomic;
 mod cast;
@@ -19,9 +18,6 @@ mod gpu;
 mod instruction;
 mod locations;
 mod memory;
-mod nontemporal;
-mod unroll;
-mod unswitch;
 mod vector;
 mod words;
 
@@ -33,8 +29,10 @@ use emit::{Block, Emitter, Kind, Result, Value};
 use inkwell::context::Context;
 use inkwell::module::Module;
 use locations::Locations;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use tinyspec_ir::address::behind_after;
+use tinyspec_ir::instruction::Instruction;
+use tinyspec_ir::instructions::is_otherwise;
 use tinyspec_ir::{Builder, DType, Dim, Graph, NodeId, Op};
 
 /// The symbol of a kernel: its name, in the characters that every tool takes.
@@ -78,15 +76,7 @@ pub(super) fn render<'context>(
         addresses: Addresses::default(),
         whole: FxHashMap::default(),
         bases: FxHashMap::default(),
-        rows: FxHashMap::default(),
-        fetched: FxHashMap::default(),
-        laboured: FxHashMap::default(),
-        left_half: FxHashMap::default(),
-        ahead: FxHashMap::default(),
         shuffles: FxHashMap::default(),
-        open: FxHashSet::default(),
-        known: FxHashMap::default(),
-        unrolled: None,
         streams: false,
         context,
         module,
@@ -132,24 +122,8 @@ struct Renderer<'a, 'context> {
     whole: FxHashMap<NodeId, Placed>,
     /// Start of each buffer, by node.
     bases: FxHashMap<NodeId, Value>,
-    /// The loops that read each row, in their order.
-    rows: FxHashMap<memory::Row, Vec<(NodeId, i64)>>,
-    /// Where in a row the lines begin that a loop fetches ahead.
-    fetched: FxHashMap<memory::Row, Vec<i64>>,
-    /// Loops and the buffers that they read, with what [`memory`] knows of them.
-    laboured: FxHashMap<(NodeId, NodeId), Option<i64>>,
-    /// Loops, with what [`nontemporal`] knows of them.
-    left_half: FxHashMap<NodeId, FxHashSet<NodeId>>,
-    /// What the next trips of loops copy, by the loop that fetches it.
-    ahead: FxHashMap<NodeId, Vec<ahead::Ahead>>,
     /// Vectors of lanes of two others: how many such are behind each other.
     shuffles: FxHashMap<NodeId, u32>,
-    /// Gates that are known to be open in all lanes.
-    open: FxHashSet<NodeId>,
-    /// Conditions of which it is known, here, whether they hold.
-    known: FxHashMap<NodeId, bool>,
-    /// The loop whose trips are written out, while they are.
-    unrolled: Option<unroll::Unrolled>,
     /// A non-temporal store was made.
     streams: bool,
     context: &'context Context,
@@ -167,9 +141,6 @@ impl Renderer<'_, '_> {
         self.demanded = self.demanded(instructions)?;
         self.registers = Registers::scan(self.graph, instructions);
         self.load_bases(instructions)?;
-        if !self.is_gpu() {
-            self.ahead = self.blocks_ahead(instructions);
-        }
         self.sequence(instructions)?;
         if let Some(level) = self.levels.last() {
             return Err(self.unsupported(level.node, "it is never closed"));
@@ -189,12 +160,28 @@ impl Renderer<'_, '_> {
         self.target.isa.as_ref().is_some_and(|isa| isa.architecture == Architecture::X86_64)
     }
 
+    /// Instructions in their order.
+    fn sequence(&mut self, instructions: &[NodeId]) -> Result<()> {
+        let mut position = 0;
+        while let Some(&node) = instructions.get(position) {
+            match instructions.get(position + 1) {
+                Some(&next) if is_otherwise(self.graph, node, next) => {
+                    self.open_otherwise(node, next)?;
+                    position += 1;
+                }
+                _ => self.instruction(node)?,
+            }
+            position += 1;
+        }
+        Ok(())
+    }
+
     fn instruction(&mut self, node: NodeId) -> Result<()> {
         if let Some(locations) = &self.locations {
             locations.enter(node, &self.emit);
         }
         match self.graph.op(node) {
-            Op::Range => self.open_loop(node, 1),
+            Op::Range => self.open_loop(node),
             Op::End => self.close_loop(node),
             Op::If => self.open_condition(node),
             Op::Endif => self.close_condition(node),
@@ -202,6 +189,9 @@ impl Renderer<'_, '_> {
             Op::Store => self.store(node),
             Op::AtomicAdd => self.atomic_add(node),
             Op::Barrier => self.barrier(),
+            Op::Ins if let Some(hint) = Instruction::of(self.graph, node).filter(|it| it.is_hint()) => {
+                self.hint(node, hint)
+            }
             // Places are resolved where they are used.
             Op::Param | Op::Buffer | Op::After | Op::Group | Op::Sink | Op::Shrink => Ok(()),
             // Nor is a lane taken out before somebody asks for it.

@@ -30,6 +30,10 @@ pub const LOWERING: &[Pass] = &[
     pass(Stage::Select,    "devectorize", Form::Tiles,   Form::Machine, select::devectorize),
     pass(Stage::Linearize, "linearize",   Form::Machine, Form::Linear,  |graph, sink, _| linearize::linearize(graph, sink)),
     pass(Stage::Loops,     "dead-lanes",  Form::Linear,  Form::Linear,  linear::dead_lanes),
+    pass(Stage::Loops,     "unswitch",    Form::Linear,  Form::Linear,  linear::unswitch),
+    pass(Stage::Loops,     "unroll",      Form::Linear,  Form::Linear,  linear::unroll),
+    pass(Stage::Loops,     "prefetch",    Form::Linear,  Form::Linear,  linear::prefetch),
+    pass(Stage::Loops,     "nontemporal", Form::Linear,  Form::Linear,  linear::nontemporal),
 ];
 
 /// The names under which a kernel is observed, in the order of the pipeline.

@@ -11,6 +11,7 @@ use crate::support::on_each_shape;
 use proptest::prelude::*;
 use tinyspec_core::execute::{default_device, with_default_device};
 use tinyspec_core::{Error, Program, Tensor, grad};
+use tinyspec_ir::instructions::is_otherwise;
 use tinyspec_ir::{DType, Op};
 
 fn count(x: &Tensor) -> i64 {
@@ -72,15 +73,24 @@ fn scatter_add(x: &Tensor, picks: &Tensor, values: &Tensor, spelling: Spelling) 
     x + (mask * values.reshape([1, d])).sum(1, false)
 }
 
-/// Instructions that a program executes, a vector's as one.
+/// Instructions that a program executes, a vector's as one; of two versions of a loop those of the longer one.
 fn steps(results: &[&Tensor]) -> Result<i64, Error> {
     let mut steps = 0;
     for program in Program::of(results)? {
         let graph = program.graph();
-        let mut trips = vec![1];
+        let (mut trips, mut blocks, mut before) = (vec![1], Vec::new(), None);
+        let mut last = 0;
         for &node in graph.sources(graph.source(program.root(), 0)) {
             let here = trips[trips.len() - 1];
+            let is_second = before.is_some_and(|before| is_otherwise(graph, before, node));
+            before = Some(node);
             match graph.op(node) {
+                Op::If => blocks.push((steps, is_second.then_some(last))),
+                Op::Endif => {
+                    let (start, first) = blocks.pop().unwrap_or((steps, None));
+                    last = steps - start;
+                    steps -= first.map_or(0, |first| last.min(first));
+                }
                 Op::Range => trips.push(here * graph.as_int(graph.source(node, 0)).map_or(1, |bound| bound as i64)),
                 Op::End => drop(trips.pop()),
                 _ => steps += here,

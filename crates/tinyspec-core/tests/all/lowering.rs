@@ -29,7 +29,7 @@ pub fn targets() -> Vec<Target> {
         native: vec![Op::Add, Op::Mul, Op::Max, Op::Div, Op::Recip, Op::Sqrt, Op::Trunc, Op::Mulacc, Op::Mod, Op::Idiv],
         workgroups: None,
         arithmetic: DType::ALL.to_vec(),
-        instructions: if masked_access { Instruction::ALL.to_vec() } else { Vec::new() },
+        instructions: if masked_access { Instruction::ALL.to_vec() } else { Instruction::HINTS.to_vec() },
     };
     // Small kernels are more than its caches hold.
     let crowded = Target { cache_bytes: [1 << 9, 1 << 10, 1 << 12], ..target(32, 16, false) };

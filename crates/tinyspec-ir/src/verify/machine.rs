@@ -43,6 +43,14 @@ pub(super) fn check(stage: &str, graph: &Graph, node: NodeId) -> Result<()> {
             refuse(stage, graph, node, "a Reduce over Ranges should have become an accumulator")
         }
         (Op::Ins, _) => match Instruction::of(graph, node) {
+            Some(Instruction::SchedulingBarrier) => match graph.dtype(graph.source(node, 0)) {
+                DType::Void => Ok(()),
+                _ => refuse(stage, graph, node, "comes after what is no effect"),
+            },
+            Some(known) if known.is_hint() => match graph.props(graph.source(node, 0)).addrspace {
+                Some(AddrSpace::Global) => Ok(()),
+                _ => refuse(stage, graph, node, "fetches what is no place in memory"),
+            },
             Some(known) if known.arity() == graph.sources(node).len() && props.dtype == DType::F32 => Ok(()),
             _ => refuse(stage, graph, node, "an instruction that nobody defines"),
         },

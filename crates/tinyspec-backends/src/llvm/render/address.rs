@@ -3,7 +3,6 @@
 //! `base + row * width + k + 3` becomes a pointer to the row, made before the loop over k, indexed by k, with the
 //! constant as the displacement of the instruction.
 
-use super::control::Level;
 use super::emit::{Kind, Result, Value};
 use super::{Placed, Renderer};
 use llvm_sys::LLVMOpcode::{LLVMAdd, LLVMMul, LLVMSExt, LLVMZExt};
@@ -29,12 +28,6 @@ pub(super) struct Address {
     /// Bytes that the address is divisible by.
     pub(super) alignment: u32,
     pub(super) dtype: DType,
-    /// Bytes that a trip of the innermost loop goes on by.
-    pub(super) step: i64,
-    /// Bytes that a trip of the loop around that one goes on by.
-    pub(super) row: i64,
-    /// Bytes that do not depend on any trip.
-    pub(super) start: i64,
 }
 
 /// Start of buffers: part of the kernel's calling convention.
@@ -46,18 +39,6 @@ fn greatest_divisor(a: i64, b: i64) -> i64 {
         (a, b) = (b, a % b);
     }
     a as i64
-}
-
-impl Addresses {
-    /// Leaves what was made outside of so many loops, and what only steps along the innermost one.
-    pub(super) fn forget(&mut self, inside: usize, range: NodeId) {
-        self.wide.retain(|node, placed| *node == range || placed.depth < inside);
-        self.scaled.retain(|(node, _), placed| *node == range || placed.depth < inside);
-        let outside = &self.wide;
-        self.pointers.retain(|(_, terms), placed| {
-            placed.depth < inside || terms.iter().all(|(node, _)| outside.contains_key(node))
-        });
-    }
 }
 
 impl Renderer<'_, '_> {
@@ -128,7 +109,7 @@ impl Renderer<'_, '_> {
             lanes = self.emit.convert(LLVMZExt, lanes, Kind::I64)?;
         }
         let pointer = self.emit.offset(start, lanes, kind)?;
-        Ok(Address { pointer, alignment: kind.bits() / 8, dtype, step: 0, row: 0, start: 0 })
+        Ok(Address { pointer, alignment: kind.bits() / 8, dtype })
     }
 
     fn address_of(&mut self, base: NodeId, sum: &Sum) -> Result<Address> {
@@ -136,12 +117,8 @@ impl Renderer<'_, '_> {
         let kind = Kind::of(dtype).in_memory();
         let size = i64::from(kind.bits() / 8);
         let mut terms: Vec<(usize, NodeId, i64)> = Vec::new();
-        let mut constant = sum.constant;
         for (node, factor) in &sum.terms {
             terms.push((self.depth_of_term(*node, *factor)?, *node, *factor));
-            // Trips that are written out share a pointer.
-            let trip = self.unrolled.filter(|unrolled| unrolled.range == *node).map_or(0, |unrolled| unrolled.trip);
-            constant = constant.wrapping_add(trip.wrapping_mul(*factor));
         }
         terms.sort_unstable();
         let mut pointer = Placed { value: self.base(base)?, depth: 0 };
@@ -179,8 +156,8 @@ impl Renderer<'_, '_> {
         }
         // The displacement stands beside the access, so that the instruction holds it.
         let mut value = pointer.value;
-        if constant != 0 {
-            let constant = self.emit.int(Kind::I64, 1, constant);
+        if sum.constant != 0 {
+            let constant = self.emit.int(Kind::I64, 1, sum.constant);
             value = self.emit.offset(value, constant, kind)?;
         }
         let divisor = sum.terms.iter().fold(sum.constant, |divisor, term| greatest_divisor(divisor, term.1));
@@ -188,14 +165,8 @@ impl Renderer<'_, '_> {
             0 => BUFFER_ALIGNMENT,
             bytes => 1 << bytes.trailing_zeros().min(BUFFER_ALIGNMENT.trailing_zeros()),
         };
-        let step_of = |level: Option<&Level>| {
-            let factor = sum.terms.iter().find(|term| Some(term.0) == level.map(|level| level.node));
-            factor.map_or(0, |term| term.1).saturating_mul(size)
-        };
-        let (step, row) = (step_of(self.levels.last()), step_of(self.levels.iter().nth_back(1)));
-        let start = sum.clone().where_all_hold(self.graph).constant.saturating_mul(size);
         // LOCAL buffers are laid out by the same rule as Params.
-        Ok(Address { pointer: value, alignment: alignment as u32, dtype, step, row, start })
+        Ok(Address { pointer: value, alignment: alignment as u32, dtype })
     }
 
     /// An integer scalar in 64 bits.

@@ -18,6 +18,8 @@ pub(super) struct Level {
     registers: BTreeMap<u32, Value>,
     after: Block,
     body: Option<Body>,
+    /// Of the second of two opposite blocks: what the first leaves in registers, and where it ends.
+    first: Option<(BTreeMap<u32, Value>, Block)>,
 }
 
 /// The inside of a loop.
@@ -25,8 +27,6 @@ struct Body {
     block: Block,
     index: Value,
     end: Value,
-    /// Trips that are one of it.
-    step: i64,
     /// It may run no time at all.
     guarded: bool,
     phis: Vec<(u32, Value)>,
@@ -38,13 +38,6 @@ pub(super) struct Registers {
     current: BTreeMap<u32, Value>,
     /// Registers that are written inside each Range or If.
     written: FxHashMap<NodeId, BTreeSet<u32>>,
-}
-
-impl Level {
-    /// Trips of the Range that are one of the loop.
-    pub(super) fn step(&self) -> i64 {
-        self.body.as_ref().map_or(1, |body| body.step)
-    }
 }
 
 impl Registers {
@@ -77,16 +70,6 @@ impl Registers {
         self.current.insert(slot, value);
     }
 
-    /// What they hold.
-    pub(super) fn snapshot(&self) -> BTreeMap<u32, Value> {
-        self.current.clone()
-    }
-
-    /// Makes them hold something else.
-    pub(super) fn restore(&mut self, current: BTreeMap<u32, Value>) -> BTreeMap<u32, Value> {
-        std::mem::replace(&mut self.current, current)
-    }
-
     /// Registers that hold a value and are written inside `node`; what is first written there is not seen outside.
     fn carried(&self, node: NodeId) -> Vec<(u32, Value)> {
         let written = self.written.get(&node).into_iter().flatten();
@@ -94,15 +77,9 @@ impl Registers {
     }
 }
 
-/// How often a loop runs; one that threads share, in all of them.
-pub(super) fn trips_of(graph: &Graph, range: NodeId) -> Option<i64> {
-    graph.as_int(graph.source(range, 0)).and_then(|trips| i64::try_from(trips).ok())
-}
-
 impl Renderer<'_, '_> {
-    /// The loop is tested at its end; a test before it is made only if it may run no time at all. A trip of it is `step`
-    /// trips of the Range.
-    pub(super) fn open_loop(&mut self, node: NodeId, step: i64) -> Result<()> {
+    /// The loop is tested at its end; a test before it is made only if it may run no time at all.
+    pub(super) fn open_loop(&mut self, node: NodeId) -> Result<()> {
         let shared = matches!(self.graph.arg(node), Arg::Range { axis: AxisType::Global, .. });
         let bound = self.graph.source(node, 0);
         let (start, end, guarded) = if shared {
@@ -139,11 +116,12 @@ impl Renderer<'_, '_> {
             before,
             registers,
             after,
-            body: Some(Body { block, index, end, step, guarded, phis }),
+            body: Some(Body { block, index, end, guarded, phis }),
+            first: None,
         });
         let value = self.counted(node, index)?;
         self.values[node.index()] = Some(Placed { value, depth: self.levels.len() });
-        self.fetch_ahead(node)
+        Ok(())
     }
 
     pub(super) fn close_loop(&mut self, node: NodeId) -> Result<()> {
@@ -156,7 +134,7 @@ impl Renderer<'_, '_> {
             return Err(self.unsupported(node, "it closes what is no loop"));
         };
         let latch = self.emit.block();
-        let step = self.emit.int(body.index.kind, 1, body.step);
+        let step = self.emit.int(body.index.kind, 1, 1);
         let next = self.emit.binary(LLVMAdd, body.index, step)?;
         let again = self.emit.compare_ints(LLVMIntSLT, next, body.end)?;
         self.emit.branch(again, body.block, level.after)?;
@@ -175,31 +153,49 @@ impl Renderer<'_, '_> {
         self.emit.branch(condition, then, after)?;
         self.emit.enter(then);
         let registers = self.registers.current.clone();
-        self.levels.push(Level { node, before, registers, after, body: None });
+        self.levels.push(Level { node, before, registers, after, body: None, first: None });
         Ok(())
     }
 
     pub(super) fn close_condition(&mut self, node: NodeId) -> Result<()> {
-        let level = match self.levels.pop() {
-            Some(level) if level.node == self.graph.source(node, 0) => level,
-            _ => return Err(self.unsupported(node, "conditions close in the order in which they opened")),
-        };
+        let level = self.innermost_condition(node)?;
         let end = self.emit.block();
         self.emit.jump(level.after);
         self.emit.enter(level.after);
-        self.join(level.registers, level.before, end)
+        match level.first {
+            Some((registers, from)) => self.join(registers, from, end),
+            None => self.join(level.registers, level.before, end),
+        }
     }
 
-    /// Registers after something that may have been passed over.
-    fn join(&mut self, before: BTreeMap<u32, Value>, from_before: Block, from_inside: Block) -> Result<()> {
+    /// Goes on from a block to that of the opposite condition: one branch for both.
+    pub(super) fn open_otherwise(&mut self, endif: NodeId, node: NodeId) -> Result<()> {
+        let level = self.innermost_condition(endif)?;
+        let (end, after) = (self.emit.block(), self.emit.new_block());
+        self.emit.jump(after);
+        self.emit.enter(level.after);
+        let first = std::mem::replace(&mut self.registers.current, level.registers.clone());
+        self.levels.push(Level { node, after, first: Some((first, end)), ..level });
+        Ok(())
+    }
+
+    fn innermost_condition(&mut self, endif: NodeId) -> Result<Level> {
+        match self.levels.pop() {
+            Some(level) if level.node == self.graph.source(endif, 0) => Ok(level),
+            _ => Err(self.unsupported(endif, "conditions close in the order in which they opened")),
+        }
+    }
+
+    /// Registers where two ways meet: the one taken now ends in `from_here`, the other left `others`.
+    fn join(&mut self, others: BTreeMap<u32, Value>, from_others: Block, from_here: Block) -> Result<()> {
         let mut current = BTreeMap::new();
-        for (slot, old) in before {
-            let new = self.registers.read(slot).unwrap_or(old);
+        for (slot, old) in others {
+            let Some(new) = self.registers.read(slot) else { continue };
             let mut value = old;
             if new != old {
                 value = self.emit.phi(old.kind, old.lanes);
-                self.emit.arrive(value, old, from_before)?;
-                self.emit.arrive(value, new, from_inside)?;
+                self.emit.arrive(value, old, from_others)?;
+                self.emit.arrive(value, new, from_here)?;
             }
             current.insert(slot, value);
         }

@@ -4,8 +4,14 @@
 use super::emit::Result;
 use super::{NodeId, Op, Renderer};
 use tinyspec_ir::address::register;
+use tinyspec_ir::instruction::Instruction;
 
 impl Renderer<'_, '_> {
+    /// An Ins that computes nothing.
+    fn is_hint(&self, node: NodeId) -> bool {
+        Instruction::of(self.graph, node).is_some_and(Instruction::is_hint)
+    }
+
     /// By node: does an effect, a loop or another value need it?
     pub(super) fn demanded(&self, instructions: &[NodeId]) -> Result<Vec<bool>> {
         let graph = self.graph;
@@ -14,7 +20,7 @@ impl Renderer<'_, '_> {
             demanded[node.index()] = matches!(
                 graph.op(node),
                 Op::Range | Op::End | Op::If | Op::Endif | Op::Load | Op::Store | Op::AtomicAdd
-            );
+            ) || self.is_hint(node);
         }
         // Sources precede users.
         for node in graph.nodes().rev().filter(|node| node.index() <= self.kernel.linear.index()) {
@@ -22,9 +28,8 @@ impl Renderer<'_, '_> {
                 continue;
             }
             let mut sources = graph.sources(node);
-            if let (Op::Load | Op::Store | Op::AtomicAdd, Some((&place, others))) =
-                (graph.op(node), sources.split_first())
-            {
+            let is_access = matches!(graph.op(node), Op::Load | Op::Store | Op::AtomicAdd) || self.is_hint(node);
+            if let (true, Some((&place, others))) = (is_access, sources.split_first()) {
                 sources = others;
                 if register(graph, place).is_none() {
                     for part in self.parts_of_address(place)? {

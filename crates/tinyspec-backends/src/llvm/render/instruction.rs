@@ -17,11 +17,51 @@ const NEARER: i64 = 0b0110;
 const LEAST_LANES: u32 = 4;
 const MOST_LANES: u32 = 16;
 
+/// How LLVM calls an instruction on vectors.
+#[derive(Clone, Copy)]
+struct Intrinsic {
+    name: &'static str,
+    immediate: Option<i64>,
+}
+
+impl Intrinsic {
+    fn of(instruction: Instruction) -> Option<Intrinsic> {
+        let (name, immediate) = match instruction {
+            Instruction::Nearest => ("rndscale", Some(NEAREST_INTEGER)),
+            Instruction::Scale => ("scalef", None),
+            Instruction::Greater => ("range", Some(GREATER)),
+            Instruction::Nearer => ("range", Some(NEARER)),
+            Instruction::Prefetch | Instruction::PrefetchSecond | Instruction::SchedulingBarrier => return None,
+        };
+        Some(Intrinsic { name, immediate })
+    }
+}
+
 impl Renderer<'_, '_> {
-    /// An Ins.
+    /// An Ins that computes nothing.
+    pub(super) fn hint(&mut self, node: NodeId, hint: Instruction) -> Result<()> {
+        // The caches from this one on, as LLVM counts them from memory.
+        let caches = match hint {
+            Instruction::Prefetch => 3,
+            Instruction::PrefetchSecond => 2,
+            _ => {
+                // LLVM schedules block by block.
+                let next = self.emit.new_block();
+                self.emit.jump(next);
+                self.emit.enter(next);
+                return Ok(());
+            }
+        };
+        let address = self.address(self.graph.source(node, 0))?;
+        let [read, caches, data] = [0, caches, 1].map(|number| self.emit.int(Kind::I32, 1, number));
+        let arguments = [address.pointer, read, caches, data];
+        self.emit.intrinsic("llvm.prefetch", &[(address.pointer.kind, 1)], &arguments, None).map(drop)
+    }
+
+    /// An Ins that computes.
     pub(super) fn single(&mut self, node: NodeId) -> Result<Value> {
-        let Some(instruction) = Instruction::of(self.graph, node).filter(|it| self.target.instructions.contains(it))
-        else {
+        let known = Instruction::of(self.graph, node).filter(|it| self.target.instructions.contains(it));
+        let Some(intrinsic) = known.and_then(Intrinsic::of) else {
             return Err(self.unsupported(node, "the target has no such instruction"));
         };
         let lanes = self.lanes(node)?;
@@ -30,7 +70,7 @@ impl Renderer<'_, '_> {
             operands.push(self.value_in(source, lanes)?);
         }
         if lanes >= LEAST_LANES {
-            return self.of_vector(instruction, &operands);
+            return self.of_vector(intrinsic, &operands);
         }
         let mut result = self.emit.undefined(Kind::Float, lanes);
         for lane in 0..lanes {
@@ -39,14 +79,14 @@ impl Renderer<'_, '_> {
                 let element = if lanes == 1 { operand } else { self.emit.extract(operand, lane)? };
                 wide.push(self.emit.splat(element, LEAST_LANES)?);
             }
-            let value = self.of_vector(instruction, &wide)?;
+            let value = self.of_vector(intrinsic, &wide)?;
             let value = self.emit.extract(value, 0)?;
             result = if lanes == 1 { value } else { self.emit.insert(result, value, lane)? };
         }
         Ok(result)
     }
 
-    fn of_vector(&mut self, instruction: Instruction, operands: &[Value]) -> Result<Value> {
+    fn of_vector(&mut self, intrinsic: Intrinsic, operands: &[Value]) -> Result<Value> {
         let Some(&first) = operands.first() else { return Ok(self.emit.undefined(Kind::Float, LEAST_LANES)) };
         let lanes = first.lanes;
         if lanes > MOST_LANES {
@@ -54,19 +94,13 @@ impl Renderer<'_, '_> {
             let mut halves = [first; 2];
             for (value, lanes) in halves.iter_mut().zip([&all[..half], &all[half..]]) {
                 let parts = operands.iter().map(|&operand| self.emit.shuffle(operand, operand, lanes));
-                *value = self.of_vector(instruction, &parts.collect::<Result<Vec<_>>>()?)?;
+                *value = self.of_vector(intrinsic, &parts.collect::<Result<Vec<_>>>()?)?;
             }
             return self.emit.shuffle(halves[0], halves[1], &all);
         }
-        let (name, immediate) = match instruction {
-            Instruction::Nearest => ("rndscale", Some(NEAREST_INTEGER)),
-            Instruction::Scale => ("scalef", None),
-            Instruction::Greater => ("range", Some(GREATER)),
-            Instruction::Nearer => ("range", Some(NEARER)),
-        };
-        let name = format!("llvm.x86.avx512.mask.{name}.ps.{}", 32 * lanes);
+        let name = format!("llvm.x86.avx512.mask.{}.ps.{}", intrinsic.name, 32 * lanes);
         let mut arguments = operands.to_vec();
-        arguments.extend(immediate.map(|immediate| self.emit.int(Kind::I32, 1, immediate)));
+        arguments.extend(intrinsic.immediate.map(|immediate| self.emit.int(Kind::I32, 1, immediate)));
         // What lanes that are masked off would hold, and that there are none.
         arguments.push(first);
         arguments.push(self.emit.int(if lanes > 8 { Kind::I16 } else { Kind::I8 }, 1, -1));

@@ -5,57 +5,14 @@ use super::emit::{Block, Kind, Result, Value};
 use super::{Placed, Renderer};
 use llvm_sys::LLVMIntPredicate::{LLVMIntNE, LLVMIntSLT};
 use llvm_sys::LLVMOpcode::LLVMZExt;
-use rustc_hash::FxHashSet;
-use tinyspec_ir::address::{base_and_index, behind_after, in_param, register};
+use tinyspec_ir::address::{base_and_index, register};
 use tinyspec_ir::{Arg, Builder, NodeId, Op};
 
 /// The largest access through a scalar gate: a vector of AVX-512.
 const DUMMY_BYTES: u32 = 64;
 
-/// A step of so many bytes leaves the run of lines that the processor reads ahead of.
-const RUN: u64 = 1024;
-/// Lines a multiple of so many bytes apart share few places of the first cache.
-const APART: i64 = 1024;
 /// The shortest vector that a single instruction writes around the caches.
-pub(super) const LEAST_NONTEMPORAL: u32 = 16;
-/// Bytes of a load that are worth an instruction more.
-const LEAST_VECTOR: u32 = 32;
-const LINE: i64 = 64;
-/// Lines come in pairs: the second-level cache asks for the neighbour by itself.
-const PAIR: i64 = 2 * LINE;
-/// Trips after which what is read ahead is needed: some 100 ns from memory, fewer from the last cache.
-const TRIPS_AHEAD: i64 = 8;
-const TRIPS_AHEAD_IN_CACHE: i64 = 4;
-/// The same where a tile of multiply-adds is the work of a trip: of those the processor itself sees half as many ahead.
-const TRIPS_AHEAD_OF_WORK: i64 = 32;
-
-/// Bytes ahead at which streams are fetched, all together: in pages that the processor has not begun to read ahead in.
-const STREAM_AHEAD: i64 = 8_192;
-/// Instructions for each load, from which on the processor sees too few loads ahead of itself: of one stream, and of several
-/// beside each other.
-const LABOUR: [usize; 2] = [3, 6];
-/// Bytes read for each that is stored, at least, where reading sets the pace.
-const STORED: usize = 8;
-
-/// Lines that are fetched while the sums of a tile are made, at most: the first cache waits for no more at once.
-const MOST_BEHIND: usize = 64;
-
-/// The cache that a line is fetched into.
-#[derive(Clone, Copy)]
-enum Level {
-    First,
-    Second,
-}
-
-/// What the trips of a loop read of a buffer: so many bytes further on each time.
-#[derive(PartialEq, Eq, Hash)]
-pub(super) struct Row {
-    buffer: NodeId,
-    /// The loop.
-    pub(super) around: NodeId,
-    bytes: i64,
-}
-
+const LEAST_NONTEMPORAL: u32 = 16;
 impl Renderer<'_, '_> {
     pub(super) fn load(&mut self, node: NodeId) -> Result<()> {
         let value = self.loaded(node)?;
@@ -71,25 +28,11 @@ impl Renderer<'_, '_> {
             let undefined = self.emit.undefined(self.kind(buffer), lanes);
             return Ok(self.registers.read(slot).unwrap_or(undefined));
         }
-        let known = sources.get(2).and_then(|&gate| self.is_open(gate));
-        if let (&[_, alt, _], Some(false)) = (sources, known) {
-            return self.value_in(alt, lanes);
-        }
         let address = self.address(place)?;
         let kind = Kind::of(address.dtype);
-        let bytes = kind.in_memory().bits() / 8 * lanes;
-        if !self.is_gpu() {
-            self.read_ahead(node, &address, bytes)?;
-            self.read_next_row(node, &address, bytes)?;
-            if let Some(streams) = self.laboured_streams(node, &address, bytes)
-                && self.begins(self.buffer_read(node), &address, PAIR)
-            {
-                self.prefetch(&address, STREAM_AHEAD / streams)?;
-            }
-        }
         let (alt, gate) = match *sources {
-            [_, alt, gate] if known.is_none() => (self.value_in(alt, lanes)?, self.value(gate)?),
-            [_] | [_, _, _] => {
+            [_, alt, gate] => (self.value_in(alt, lanes)?, self.value(gate)?),
+            [_] => {
                 let value = if self.is_gpu() {
                     self.load_lanes(&address, kind.in_memory(), lanes)?
                 } else if address.pointer.lanes > 1 {
@@ -151,202 +94,6 @@ impl Renderer<'_, '_> {
         self.masked_read(name, &address, gate, alt)
     }
 
-    /// The processor reads ahead along runs of lines, but not from row to row of a matrix: there it is told what comes.
-    /// Where a value is used many times, memory does not set the pace.
-    fn read_ahead(&mut self, node: NodeId, address: &Address, bytes: u32) -> Result<()> {
-        // A loop that was freed of its masks is short enough for the processor to run ahead of itself, unless it copies on
-        // the way.
-        let copies = !self.known.is_empty();
-        let leaves = self.leaves_runs(node, address, bytes) && !self.is_around_others();
-        let buffer = self.buffer_read(node);
-        if !(self.open.is_empty() || copies) || !leaves || !self.begins(buffer, address, PAIR) {
-            return Ok(());
-        }
-        let is_near = buffer.is_some_and(|buffer| self.bytes(buffer, address) <= self.target.cache_bytes[2]);
-        let (trips, level) = match is_near {
-            // Rows so far apart all belong to the same few places of the first cache.
-            _ if copies && address.step % APART == 0 => (TRIPS_AHEAD_OF_WORK, Level::Second),
-            _ if copies => (TRIPS_AHEAD_OF_WORK, Level::First),
-            true => (TRIPS_AHEAD_IN_CACHE, Level::First),
-            false => (TRIPS_AHEAD, Level::First),
-        };
-        self.prefetch_to(level, address, address.step.saturating_mul(trips))
-    }
-
-    /// What is read once the sums of a tile are there, such as a matrix that is added to them: where it is far it is fetched
-    /// before the loop begins that ends here. Otherwise the next tile would wait for it too.
-    pub(super) fn fetch_behind(&mut self, end: NodeId) -> Result<()> {
-        let graph = self.graph;
-        let behind = graph.sources(self.kernel.linear).iter().copied().skip_while(|&node| node != end).skip(1);
-        let behind = behind.take_while(|&node| !matches!(graph.op(node), Op::Range | Op::End));
-        let mut lines = FxHashSet::default();
-        for load in behind.filter(|&node| graph.op(node) == Op::Load) {
-            let place = graph.source(load, 0);
-            let Some((buffer, sum)) = in_param(self.graph, place) else { continue };
-            let is_known = sum.terms.iter().all(|term| self.values[term.0.index()].is_some());
-            let size = graph.dtype(buffer).size() as i64;
-            let length = graph.props(buffer).shape.first().and_then(|dim| dim.as_const()).unwrap_or(0);
-            let is_far = length.saturating_mul(size) > self.target.cache_bytes[1] as i64;
-            let is_room = lines.len() < MOST_BEHIND;
-            if is_known
-                && is_far
-                && is_room
-                && lines.insert((buffer, sum.terms, sum.constant.saturating_mul(size) / LINE))
-            {
-                let address = self.address(place)?;
-                self.prefetch(&address, 0)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Nothing of this trip that was prefetched lies in the same `span` of bytes.
-    fn begins(&mut self, buffer: Option<NodeId>, address: &Address, span: i64) -> bool {
-        let (Some(level), Some(buffer)) = (self.levels.last(), buffer) else { return true };
-        let fetched = self.fetched.entry(Row { buffer, around: level.node, bytes: address.row }).or_default();
-        let is_new = !fetched.iter().any(|start| (0..span).contains(&(address.start - start)));
-        if is_new {
-            fetched.push(address.start);
-        }
-        is_new
-    }
-
-    /// A vector from memory, of which the next trip of a long loop reads no neighbour.
-    fn leaves_runs(&self, node: NodeId, address: &Address, bytes: u32) -> bool {
-        let few = self.trips().is_none_or(|trips| trips < 4 * i128::from(TRIPS_AHEAD));
-        let far = address.step.unsigned_abs() >= RUN;
-        far && !few && bytes >= LEAST_VECTOR && address.pointer.lanes == 1 && self.users(node) <= 2
-    }
-
-    /// The loop has others inside: what it reads itself is seldom, and comes while those work.
-    fn is_around_others(&self) -> bool {
-        let Some(level) = self.levels.last() else { return false };
-        let mut rest = self.graph.sources(self.kernel.linear).iter().skip_while(|&&node| node != level.node).skip(1);
-        let bound = |&&node: &&NodeId| matches!(self.graph.op(node), Op::Range | Op::End);
-        rest.find(bound).is_some_and(|&node| self.graph.op(node) == Op::Range)
-    }
-
-    /// Trips of the innermost loop.
-    fn trips(&self) -> Option<i128> {
-        self.levels.last().and_then(|level| self.graph.as_int(*self.graph.sources(level.node).first()?))
-    }
-
-    /// A loop that reads a row for the second time finds it in the caches: meanwhile the next row can come.
-    fn read_next_row(&mut self, node: NodeId, address: &Address, bytes: u32) -> Result<()> {
-        let [.., around, inner] = &self.levels[..] else { return Ok(()) };
-        let Some(buffer) = self.buffer_read(node).filter(|&buffer| self.graph.op(buffer) == Op::Param) else {
-            return Ok(());
-        };
-        let (by, outside) = (inner.node, around.node);
-        let length = self.trips().unwrap_or(0).saturating_mul(address.step.into());
-        let is_row = address.step > 0 && length > i128::from(address.row / 2) && length <= address.row.into();
-        let first = self.target.cache_bytes[0] as i64;
-        // Short vectors take longer over a row, so that a longer one has come in time; the first cache does not hold two of those.
-        let is_short = self.target.vector_bytes < LINE as usize;
-        let (level, most) = match is_short && address.row > first / 3 {
-            true => (Level::Second, first / 2),
-            false => (Level::First, first / 3),
-        };
-        let fits = address.row >= RUN as i64 && address.row <= most;
-        let readers = self.rows.entry(Row { buffer, around: outside, bytes: address.row }).or_default();
-        if readers.iter().all(|reader| reader.0 != by) {
-            readers.push((by, address.start));
-        }
-        let readers = [readers.first().copied(), readers.get(1).copied()];
-        if !is_row || !fits || bytes < LEAST_VECTOR || address.pointer.lanes != 1 {
-            return Ok(());
-        }
-        match readers {
-            [Some((_, first)), Some((second, start))] if second == by && self.begins(Some(buffer), address, LINE) => {
-                // Where the first loop is some rows ahead it follows at once: what it needs next is on its way then.
-                let lead = first.saturating_sub(start);
-                let leads = lead > 0 && lead.checked_rem(address.row) == Some(0);
-                let ahead = if leads { lead.saturating_add(2 * address.row) } else { address.row };
-                self.prefetch_to(level, address, ahead)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// In how many streams a loop that stores little and takes its time reads a large buffer once, each line after line.
-    fn laboured_streams(&mut self, node: NodeId, address: &Address, bytes: u32) -> Option<i64> {
-        let graph = self.graph;
-        let (level, buffer) = (self.levels.last()?, self.buffer_read(node)?);
-        let is_run = address.step > 0 && address.step.unsigned_abs() < RUN && address.pointer.lanes == 1;
-        if !is_run || bytes < LEAST_VECTOR || graph.op(buffer) != Op::Param {
-            return None;
-        }
-        if self.bytes(buffer, address) <= self.target.cache_bytes[1] {
-            return None;
-        }
-        let key = (level.node, buffer);
-        if let Some(&known) = self.laboured.get(&key) {
-            return known;
-        }
-        let streams = self.streams_of_labour(level.node, buffer, address.step);
-        self.laboured.insert(key, streams);
-        streams
-    }
-
-    /// Bytes of a buffer; 0 where they are not known.
-    fn bytes(&self, buffer: NodeId, address: &Address) -> usize {
-        let length = self.graph.props(buffer).shape.first().and_then(|dim| dim.as_const()).unwrap_or(0);
-        usize::try_from(length).unwrap_or(0).saturating_mul(address.dtype.size())
-    }
-
-    fn buffer_read(&self, load: NodeId) -> Option<NodeId> {
-        match self.graph.op(load) {
-            Op::Load => self.graph.sources(behind_after(self.graph, self.graph.source(load, 0))).first().copied(),
-            _ => None,
-        }
-    }
-
-    /// As many times as a trip goes on, it reads; `None` unless nothing but this loop reads the buffer, and it takes its time and
-    /// stores little of what it makes of it.
-    fn streams_of_labour(&self, range: NodeId, buffer: NodeId, step: i64) -> Option<i64> {
-        let graph = self.graph;
-        let instructions = graph.sources(self.kernel.linear);
-        let begin = instructions.iter().position(|&it| it == range);
-        let end = instructions.iter().position(|&it| graph.op(it) == Op::End && graph.source(it, 1) == range);
-        let body = instructions.get(begin? + 1..end?).unwrap_or_default();
-        let is_read = |&&it: &&NodeId| self.buffer_read(it) == Some(buffer);
-        let reads = body.iter().filter(is_read).count();
-        let bytes = |value: NodeId| self.lanes(value).unwrap_or(1) as usize * graph.dtype(value).size();
-        let is_memory = |&&it: &&NodeId| graph.op(it) == Op::Store && register(graph, graph.source(it, 0)).is_none();
-        let stored: usize = body.iter().filter(is_memory).map(|&it| bytes(graph.source(it, 1))).sum();
-        let read: usize = body.iter().filter(is_read).map(|&it| bytes(it)).sum();
-        let reduces =
-            !body.iter().any(|&it| matches!(graph.op(it), Op::Range | Op::AtomicAdd)) && STORED * stored <= read;
-        let computed = body.iter().filter(|&&it| graph.op(it).is_elementwise()).count();
-        let streams = (read as i64 + step - 1) / step;
-        let [one, several] = LABOUR;
-        let labour = if streams > 1 { several } else { one };
-        let is_all = instructions.iter().filter(is_read).count() == reads;
-        (reduces && is_all && computed >= labour * reads).then_some(streams)
-    }
-
-    fn prefetch(&mut self, address: &Address, bytes_ahead: i64) -> Result<()> {
-        self.prefetch_to(Level::First, address, bytes_ahead)
-    }
-
-    fn prefetch_to(&mut self, level: Level, address: &Address, bytes_ahead: i64) -> Result<()> {
-        let ahead = self.emit.int(Kind::I64, 1, bytes_ahead);
-        let pointer = self.emit.offset(address.pointer, ahead, Kind::I8)?;
-        let levels = match level {
-            Level::First => 3,
-            Level::Second => 2,
-        };
-        let [read, levels, data] = [0, levels, 1].map(|number| self.emit.int(Kind::I32, 1, number));
-        self.emit.intrinsic("llvm.prefetch", &[(pointer.kind, 1)], &[pointer, read, levels, data], None)?;
-        Ok(())
-    }
-
-    /// How many instructions use a value.
-    fn users(&self, node: NodeId) -> usize {
-        let instructions = self.graph.sources(self.kernel.linear);
-        instructions.iter().filter(|&&user| self.graph.sources(user).contains(&node)).count()
-    }
-
     /// Is any lane of a gate open?
     fn any(&self, gate: Value) -> Result<Value> {
         self.joined("llvm.vector.reduce.or", gate)
@@ -388,7 +135,7 @@ impl Renderer<'_, '_> {
     }
 
     /// One bool for all lanes of a gate.
-    fn joined(&self, name: &str, gate: Value) -> Result<Value> {
+    pub(super) fn joined(&self, name: &str, gate: Value) -> Result<Value> {
         if gate.lanes == 1 {
             return Ok(gate);
         }
@@ -440,16 +187,12 @@ impl Renderer<'_, '_> {
             self.registers.write(slot, value);
             return Ok(());
         }
-        let known = sources.get(2).and_then(|&gate| self.is_open(gate));
-        if known == Some(false) {
-            return Ok(());
-        }
         let address = self.address(place)?;
         let kind = Kind::of(address.dtype);
         let lanes = self.lanes(source)?.max(self.lanes(place)?);
         let value = self.value_in(source, lanes)?;
         let value = self.write_bools(kind, value)?;
-        let gate = match sources.get(2).filter(|_| known.is_none()) {
+        let gate = match sources.get(2) {
             Some(gate) => Some(self.value(*gate)?),
             None => None,
         };
@@ -487,8 +230,7 @@ impl Renderer<'_, '_> {
                 let piece = bytes.min(address.alignment);
                 let is_whole = bytes.is_power_of_two() && piece >= LEAST_NONTEMPORAL.max(bytes / 2);
                 let streams = *self.graph.arg(node) == Arg::Nontemporal && is_whole;
-                let buffer = base_and_index(self.graph, place).map(|(buffer, _)| buffer);
-                if !(streams && buffer.is_some_and(|buffer| self.fills_lines(buffer))) {
+                if !streams {
                     return self.emit.store(address.pointer, value, address.alignment, false);
                 }
                 self.streams = true;

@@ -93,6 +93,10 @@ impl Renderer<'_, '_> {
         }
         let (op, dtype) = (*op, self.graph.dtype(source));
         let mut vector = self.value(source)?;
+        if (op, vector.kind) == (Op::Mul, Kind::I1) {
+            // Exact in any order.
+            return self.joined("llvm.vector.reduce.and", vector);
+        }
         while vector.lanes > 1 {
             let half = vector.lanes / 2;
             if vector.lanes % 2 == 1 {

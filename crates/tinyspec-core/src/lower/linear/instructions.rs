@@ -11,7 +11,19 @@ pub(super) struct Instructions {
     listed: FxHashSet<NodeId>,
     /// The replacements of old nodes.
     new: FxHashMap<NodeId, NodeId>,
+    /// Old effects that were left out.
+    dropped: FxHashSet<NodeId>,
+    /// Positions at which the open loops and blocks begin.
+    open: Vec<usize>,
+    /// Nodes of closed loops and blocks: their values are out of scope.
+    closed: FxHashSet<NodeId>,
+    /// The last End or Endif.
+    end: Option<NodeId>,
 }
+
+/// A snapshot of the replacements.
+#[derive(Clone)]
+pub(super) struct Replacements(FxHashMap<NodeId, NodeId>, FxHashSet<NodeId>);
 
 impl Instructions {
     /// The replacement of an old node, or the node itself.
@@ -24,20 +36,75 @@ impl Instructions {
         self.listed.contains(&node)
     }
 
-    /// Appends an instruction unless the sequence contains it already.
+    /// Replaces an old node in the instructions that follow.
+    pub fn replace(&mut self, node: NodeId, new: NodeId) {
+        self.new.insert(node, new);
+        self.dropped.remove(&node);
+    }
+
+    /// Leaves out an old effect, and the dependences on it.
+    pub fn drop(&mut self, node: NodeId) {
+        self.dropped.insert(node);
+    }
+
+    /// Whether an old effect was left out.
+    pub fn is_dropped(&self, node: NodeId) -> bool {
+        self.dropped.contains(&node)
+    }
+
+    /// A snapshot for [`Instructions::restore`].
+    pub fn replacements(&self) -> Replacements {
+        Replacements(self.new.clone(), self.dropped.clone())
+    }
+
+    /// Forgets the replacements made since the snapshot.
+    pub fn restore(&mut self, Replacements(new, dropped): Replacements) {
+        (self.new, self.dropped) = (new, dropped);
+    }
+
+    /// Appends an instruction unless its value is in scope already.
     pub fn push(&mut self, graph: &mut Graph, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
-        let node = graph.add(op, sources, arg)?;
-        if self.listed.insert(node) {
-            self.list.push(node);
+        let mut node = graph.add(op, sources, arg.clone())?;
+        // Out of scope, the instruction is needed once more: as another node, which depends on the end of that scope.
+        if let (true, Some(end), [first, rest @ ..]) = (self.closed.contains(&node), self.end, sources) {
+            let first = self.push(graph, Op::After, &[*first, end], Arg::None)?;
+            node = graph.add(op, &[&[first], rest].concat(), arg)?;
         }
+        if !self.listed.insert(node) {
+            return Ok(node);
+        }
+        if matches!(op, Op::End | Op::Endif) {
+            let start = self.open.pop().unwrap_or(self.list.len());
+            self.closed.extend(&self.list[start..]);
+            self.end = Some(node);
+        }
+        if matches!(op, Op::Range | Op::If) {
+            self.open.push(self.list.len());
+        }
+        self.list.push(node);
         Ok(node)
     }
 
     /// Appends an old instruction over the replacements of its sources.
     pub fn copy(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
-        let sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|&source| self.now(source)).collect();
         let (op, arg) = (graph.op(node), graph.arg(node).clone());
-        self.copy_as(graph, node, op, &sources, arg)
+        let waits = matches!(op, Op::After | Op::Group | Op::End | Op::Sink) && !self.dropped.is_empty();
+        let old = graph.sources(node).iter();
+        let kept = old.filter(|source| !waits || !self.dropped.contains(source));
+        let sources: SmallVec<[NodeId; 4]> = kept.map(|&source| self.now(source)).collect();
+        let is_whole = sources.len() == graph.sources(node).len();
+        match (op, &sources[..]) {
+            _ if is_whole => self.copy_as(graph, node, op, &sources, arg),
+            (Op::After, &[value]) => {
+                self.new.insert(node, value);
+                Ok(value)
+            }
+            (Op::Group, []) => {
+                self.dropped.insert(node);
+                Ok(node)
+            }
+            _ => self.copy_as(graph, node, op, &sources, arg),
+        }
     }
 
     /// Appends the replacement of an old instruction.

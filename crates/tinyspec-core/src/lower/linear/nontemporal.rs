@@ -1,0 +1,174 @@
+//! Turns non-temporal stores that would leave lines half written into ordinary ones. The processor combines the stores to a line in
+//! one of a few write-combining buffers. Evicting a buffer before its line is full costs a transaction for each part, many times
+//! what reading the line first would have cost. That happens if a loop writes to more lines than there are buffers, and if
+//! ordinary stores write part of a line.
+
+use super::Instructions;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
+use tinyspec_backends::Target;
+use tinyspec_ir::address::in_param;
+use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result, dim};
+
+const LINE: i64 = 64;
+/// The shortest vector that a single instruction writes around the caches.
+const LEAST_NONTEMPORAL: i64 = 16;
+/// Write-combining buffers to count on: some processors have no more.
+const BUFFERS: usize = 4;
+/// Trips of the loop that are simulated: one may fill the line that the last left unfinished.
+const TRIPS: i64 = 4;
+/// One line in so many may be evicted before it is full.
+const LINES_OF_ONE_HALF: usize = 8;
+
+/// What one store writes: `bytes` at `start` from the beginning of a region, `step` bytes further in each trip.
+struct Piece {
+    buffer: NodeId,
+    terms: Vec<(NodeId, i64)>,
+    start: i64,
+    bytes: i64,
+    step: i64,
+    /// There is a non-temporal store for it.
+    can_stream: bool,
+}
+
+/// Bytes of a line that have been written.
+#[derive(Default)]
+struct Written {
+    all: i64,
+    streamed: i64,
+}
+
+/// Lines of a buffer that were written full, and half.
+#[derive(Default)]
+struct Count {
+    full: usize,
+    half: usize,
+}
+
+/// Emits ordinary stores for non-temporal ones that would leave too many lines half written.
+///
+/// # Errors
+/// What [`tinyspec_ir::derive()`] refuses: then this pass is wrong.
+pub fn nontemporal(graph: &mut Graph, linear: NodeId, target: &Target) -> Result<NodeId> {
+    let list = graph.sources(linear).to_vec();
+    if target.workgroups.is_some() || !list.iter().any(|&node| is_nontemporal(graph, node)) {
+        return Ok(linear);
+    }
+    let mut left: FxHashMap<NodeId, FxHashSet<NodeId>> = FxHashMap::default();
+    let mut open: Vec<NodeId> = Vec::new();
+    let mut ordinary: FxHashSet<NodeId> = FxHashSet::default();
+    for (position, &node) in list.iter().enumerate() {
+        match graph.op(node) {
+            Op::Range => {
+                open.push(node);
+                left.insert(node, buffers_left_half(&pieces(graph, &list[position..])));
+            }
+            Op::End => drop(open.pop()),
+            Op::Store if is_nontemporal(graph, node) => {
+                let buffer = in_param(graph, graph.source(node, 0)).map(|(buffer, _)| buffer);
+                let left = open.last().and_then(|range| left.get(range));
+                if buffer.zip(left).is_some_and(|(buffer, left)| left.contains(&buffer)) {
+                    ordinary.insert(node);
+                }
+            }
+            _ => {}
+        }
+    }
+    if ordinary.is_empty() {
+        return Ok(linear);
+    }
+    let mut instructions = Instructions::default();
+    for &node in &list {
+        if ordinary.contains(&node) {
+            let sources: Vec<NodeId> = graph.sources(node).iter().map(|&source| instructions.now(source)).collect();
+            instructions.copy_as(graph, node, Op::Store, &sources, Arg::None)?;
+        } else {
+            instructions.copy(graph, node)?;
+        }
+    }
+    instructions.linear(graph)
+}
+
+fn is_nontemporal(graph: &Graph, node: NodeId) -> bool {
+    graph.op(node) == Op::Store && *graph.arg(node) == Arg::Nontemporal
+}
+
+/// The non-temporal stores of the loop that begins here, in order.
+fn pieces(graph: &Graph, list: &[NodeId]) -> Vec<Piece> {
+    let Some((&range, rest)) = list.split_first() else { return Vec::new() };
+    let is_end = |node: NodeId| graph.op(node) == Op::End && graph.source(node, 1) == range;
+    let body = rest.iter().copied().take_while(|&node| !is_end(node));
+    let lanes =
+        |node: NodeId| dim::static_shape(&graph.props(node).shape).map_or(1, |shape| shape.iter().product::<i64>());
+    let piece = |store: NodeId| {
+        let (place, value) = (graph.source(store, 0), graph.source(store, 1));
+        let (buffer, sum) = in_param(graph, place)?;
+        let size = graph.dtype(buffer).size() as i64;
+        let step = sum.terms.iter().find(|(term, _)| *term == range).map_or(0, |(_, step)| *step);
+        let elements = lanes(value).max(lanes(place));
+        let [start, bytes, step] = [sum.constant, elements, step].map(|elements| elements.saturating_mul(size));
+        let can_stream = graph.sources(store).len() == 2 && bytes >= LEAST_NONTEMPORAL;
+        Some(Piece { buffer, terms: sum.terms, start, bytes, step, can_stream })
+    };
+    body.filter(|&node| is_nontemporal(graph, node)).filter_map(piece).collect()
+}
+
+/// Buffers of which too many lines are written before they are full, even if the stores to the others of these are not
+/// streamed.
+fn buffers_left_half(pieces: &[Piece]) -> FxHashSet<NodeId> {
+    let mut left: FxHashSet<NodeId> = FxHashSet::default();
+    loop {
+        let written = lines_written(pieces.iter().filter(|piece| !left.contains(&piece.buffer)));
+        let before = left.len();
+        left.extend(
+            written
+                .into_iter()
+                .filter(|(_, count)| count.half * LINES_OF_ONE_HALF > count.full + count.half)
+                .map(|(buffer, _)| buffer),
+        );
+        if left.len() == before {
+            return left;
+        }
+    }
+}
+
+/// Lines that some trips write, by buffer. When one more is begun than there are buffers in the
+/// processor, the oldest makes room.
+fn lines_written<'p>(pieces: impl Iterator<Item = &'p Piece> + Clone) -> FxHashMap<NodeId, Count> {
+    let mut counts: FxHashMap<NodeId, Count> = FxHashMap::default();
+    let mut count = |buffer: NodeId, line: Written| match line.streamed {
+        0 => {}
+        LINE.. => counts.entry(buffer).or_default().full += 1,
+        _ => counts.entry(buffer).or_default().half += 1,
+    };
+    let mut open: VecDeque<((&Piece, i64), Written)> = VecDeque::new();
+    for trip in 0..TRIPS {
+        for piece in pieces.clone() {
+            let mut at = piece.start.saturating_add(piece.step.saturating_mul(trip));
+            let end = at.saturating_add(piece.bytes);
+            while at < end {
+                let line = at.div_euclid(LINE);
+                let next = end.min((line + 1).saturating_mul(LINE));
+                let is_this = |(other, number): (&Piece, i64)| {
+                    (other.buffer, number) == (piece.buffer, line) && other.terms == piece.terms
+                };
+                let found = open.iter().position(|(key, _)| is_this(*key)).and_then(|found| open.remove(found));
+                let mut written = found.map_or(Written::default(), |(_, written)| written);
+                written.all += next - at;
+                written.streamed += if piece.can_stream { next - at } else { 0 };
+                if written.all >= LINE {
+                    count(piece.buffer, written);
+                } else {
+                    if open.len() == BUFFERS
+                        && let Some(((oldest, _), written)) = open.pop_front()
+                    {
+                        count(oldest.buffer, written);
+                    }
+                    open.push_back(((piece, line), written));
+                }
+                at = next;
+            }
+        }
+    }
+    counts
+}

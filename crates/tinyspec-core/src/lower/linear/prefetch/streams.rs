@@ -1,0 +1,233 @@
+//! Loads that a hardware prefetcher, which follows runs of lines within a page, does not anticipate.
+
+use super::{Fetch, LINE, Nest, bytes, is_barrier, is_local};
+use rustc_hash::FxHashMap;
+use tinyspec_backends::Target;
+use tinyspec_ir::address::{Sum, base_and_index, behind_after, register};
+use tinyspec_ir::instruction::Instruction;
+use tinyspec_ir::{Builder, Graph, NodeId, Op, dim};
+
+/// A step of so many bytes leaves the run of lines that the processor reads ahead of.
+const RUN: i64 = 1024;
+/// Lines a multiple of so many bytes apart share few sets of the first cache.
+const ALIAS_STRIDE: i64 = 1024;
+/// Bytes of a load that are worth an instruction more.
+const LEAST_VECTOR: i64 = 32;
+/// Lines come in pairs: the second-level cache asks for the neighbour by itself.
+const PAIR: i64 = 2 * LINE;
+/// Trips after which what is read ahead is needed: some 100 ns from memory, fewer from the last cache.
+const TRIPS_AHEAD: i64 = 8;
+const TRIPS_AHEAD_IN_CACHE: i64 = 4;
+/// The same where a tile of multiply-adds is the work of a trip: of those the processor itself sees half as many ahead.
+const TRIPS_AHEAD_OF_WORK: i64 = 32;
+/// Bytes ahead at which streams are fetched, all together: in pages that the processor has not begun to read ahead in.
+const STREAM_AHEAD: i64 = 8_192;
+/// Instructions for each load, from which on the processor sees too few loads ahead of itself: of one stream, and of several.
+const MIN_OPS_PER_LOAD: [usize; 2] = [3, 6];
+/// Bytes read for each that is stored, at least, where reading sets the pace.
+const READ_PER_STORED: usize = 8;
+
+/// The reads of a buffer by the trips of a loop, `bytes` further on each time.
+#[derive(PartialEq, Eq, Hash)]
+struct Row {
+    buffer: NodeId,
+    /// The loop.
+    around: usize,
+    bytes: i64,
+}
+
+/// A scalar or vector that is read.
+struct Access {
+    load: NodeId,
+    buffer: NodeId,
+    index: Sum,
+    bytes: i64,
+    /// Bytes that a trip of the innermost loop, and one of the loop around it, go on by.
+    step: i64,
+    row: i64,
+    /// Bytes that do not depend on any trip.
+    start: i64,
+}
+
+struct Streams<'a> {
+    graph: &'a Graph,
+    nest: &'a Nest<'a>,
+    target: &'a Target,
+    /// How many instructions use each node.
+    users: FxHashMap<NodeId, usize>,
+    /// Loops that are open.
+    open: Vec<usize>,
+    /// The starts of what this trip has fetched, by row.
+    fetched: FxHashMap<Row, Vec<i64>>,
+    /// The loops that read each row, in order, with the start of their reads.
+    readers: FxHashMap<Row, Vec<(usize, i64)>>,
+}
+
+pub(super) fn find(graph: &Graph, nest: &Nest, target: &Target, found: &mut dyn FnMut(usize, Fetch)) {
+    let mut users: FxHashMap<NodeId, usize> = FxHashMap::default();
+    for &user in nest.list {
+        let sources = graph.sources(user);
+        let first = |position: usize| !sources[..position].contains(&sources[position]);
+        for (_, &source) in sources.iter().enumerate().filter(|&(position, _)| first(position)) {
+            *users.entry(source).or_default() += 1;
+        }
+    }
+    let (fetched, readers) = (FxHashMap::default(), FxHashMap::default());
+    let mut streams = Streams { graph, nest, target, users, open: Vec::new(), fetched, readers };
+    let mut loops = 0..nest.loops.len();
+    for (position, &node) in nest.list.iter().enumerate() {
+        match graph.op(node) {
+            Op::Range => streams.open.extend(loops.next()),
+            Op::End => drop(streams.open.pop()),
+            Op::Ins if is_barrier(graph, node) => {
+                // The next trip of an unrolled loop.
+                let innermost = streams.open.last().copied();
+                streams.fetched.retain(|row, _| Some(row.around) != innermost);
+            }
+            Op::Load => {
+                let Some(access) = streams.access(node) else { continue };
+                let ways = [streams.far_apart(&access), streams.next_row(&access), streams.page_ahead(&access)];
+                for (ahead, instruction) in ways.into_iter().flatten() {
+                    let mut index = access.index.clone();
+                    index.constant += ahead / graph.dtype(access.buffer).size() as i64;
+                    found(position, Fetch { buffer: access.buffer, index, instruction });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The distance to fetch ahead in bytes, and the instruction.
+type Ahead = (i64, Instruction);
+
+impl Streams<'_> {
+    fn access(&self, load: NodeId) -> Option<Access> {
+        let (graph, place) = (self.graph, self.graph.source(load, 0));
+        let (base, index) = base_and_index(graph, place).filter(|_| register(graph, place).is_none())?;
+        let index = match index {
+            Some(index) if !graph.props(index).shape.iter().all(|dim| dim.as_const() == Some(1)) => return None,
+            Some(index) => Sum::of(graph, index),
+            None => Sum::default(),
+        };
+        let size = graph.dtype(base).size() as i64;
+        let lanes: i64 = dim::static_shape(&graph.props(load).shape)?.iter().product();
+        let step_of = |number: Option<&usize>| {
+            let range = number.map(|&number| self.nest.loops[number].range);
+            let factor = index.terms.iter().find(|term| Some(term.0) == range).map_or(0, |term| term.1);
+            factor.saturating_mul(size)
+        };
+        let (step, row) = (step_of(self.open.last()), step_of(self.open.iter().nth_back(1)));
+        let start = index.clone().where_all_hold(graph).constant.saturating_mul(size);
+        Some(Access { load, buffer: behind_after(graph, base), index, bytes: size * lanes, step, row, start })
+    }
+
+    /// Whether this trip has fetched nothing yet within `span` bytes before the access; notes it as fetched.
+    fn begins(&mut self, access: &Access, span: i64) -> bool {
+        let Some(&around) = self.open.last() else { return true };
+        let fetched = self.fetched.entry(Row { buffer: access.buffer, around, bytes: access.row }).or_default();
+        let is_new = !fetched.iter().any(|start| (0..span).contains(&(access.start - start)));
+        if is_new {
+            fetched.push(access.start);
+        }
+        is_new
+    }
+
+    /// A vector of a long innermost loop whose trips read far apart. Where a value has many uses, the loop is not bound by memory.
+    fn far_apart(&mut self, access: &Access) -> Option<Ahead> {
+        let own = &self.nest.loops[*self.open.last()?];
+        let is_long = own.all_trips().is_some_and(|trips| trips >= 4 * TRIPS_AHEAD);
+        let step = access.step / own.unrolled;
+        let is_far = step.abs() >= RUN;
+        let users = self.users.get(&access.load).copied().unwrap_or(0);
+        if !is_far || !is_long || access.bytes < LEAST_VECTOR || users > 2 || !own.children.is_empty() {
+            return None;
+        }
+        if !self.begins(access, PAIR) {
+            return None;
+        }
+        let copies = own.body.iter().any(|&node| self.graph.op(node) == Op::Store && is_local(self.graph, node));
+        let is_near = bytes(self.graph, access.buffer) <= self.target.cache_bytes[2] as i64;
+        let (trips, instruction) = match is_near {
+            // Rows so far apart all belong to the same few sets of the first cache.
+            _ if copies && step % ALIAS_STRIDE == 0 => (TRIPS_AHEAD_OF_WORK, Instruction::PrefetchSecond),
+            _ if copies => (TRIPS_AHEAD_OF_WORK, Instruction::Prefetch),
+            true => (TRIPS_AHEAD_IN_CACHE, Instruction::Prefetch),
+            false => (TRIPS_AHEAD, Instruction::Prefetch),
+        };
+        Some((step.saturating_mul(trips), instruction))
+    }
+
+    /// A loop that reads a row for the second time hits the caches; meanwhile the next row can be fetched.
+    fn next_row(&mut self, access: &Access) -> Option<Ahead> {
+        let &[.., around, inner] = &self.open[..] else { return None };
+        if self.graph.op(access.buffer) != Op::Param {
+            return None;
+        }
+        let by = self.nest.first_version(inner);
+        let length = self.nest.loops[inner].trips.unwrap_or(0).saturating_mul(access.step);
+        let is_row = access.step > 0 && length > access.row / 2 && length <= access.row;
+        let first = self.target.cache_bytes[0] as i64;
+        // Short vectors take longer over a row, so that a longer one has come in time; the first cache does not hold two of those.
+        let is_short = (self.target.vector_bytes as i64) < LINE;
+        let (instruction, most) = match is_short && access.row > first / 3 {
+            true => (Instruction::PrefetchSecond, first / 2),
+            false => (Instruction::Prefetch, first / 3),
+        };
+        let readers = self.readers.entry(Row { buffer: access.buffer, around, bytes: access.row }).or_default();
+        if readers.iter().all(|reader| reader.0 != by) {
+            readers.push((by, access.start));
+        }
+        let &[(_, first), (second, start), ..] = &readers[..] else { return None };
+        let fits = access.row >= RUN && access.row <= most;
+        if !is_row || !fits || access.bytes < LEAST_VECTOR || second != by || !self.begins(access, LINE) {
+            return None;
+        }
+        // Where the first loop is some rows ahead it follows at once: what it needs next is on its way then.
+        let lead = first.saturating_sub(start);
+        let leads = lead > 0 && lead.checked_rem(access.row) == Some(0);
+        Some((if leads { lead.saturating_add(2 * access.row) } else { access.row }, instruction))
+    }
+
+    /// A compute-heavy loop that reads a large buffer once, line by line, and stores little.
+    fn page_ahead(&mut self, access: &Access) -> Option<Ahead> {
+        let is_run = access.step > 0 && access.step < RUN;
+        let is_large = bytes(self.graph, access.buffer) > self.target.cache_bytes[1] as i64;
+        let is_param = self.graph.op(access.buffer) == Op::Param;
+        if !is_run || !is_large || !is_param || access.bytes < LEAST_VECTOR {
+            return None;
+        }
+        let streams = self.streams(*self.open.last()?, access.buffer, access.step)?;
+        self.begins(access, PAIR).then_some((STREAM_AHEAD / streams, Instruction::Prefetch))
+    }
+
+    /// The number of streams in which a loop reads a buffer: bytes read per trip over bytes stepped. `None` unless only this loop
+    /// reads the buffer, computes enough for each load, and stores little.
+    fn streams(&self, number: usize, buffer: NodeId, step: i64) -> Option<i64> {
+        let graph = self.graph;
+        let is_read = |node: &&NodeId| {
+            let is_load = graph.op(**node) == Op::Load;
+            is_load && base_and_index(graph, graph.source(**node, 0)).is_some_and(|(base, _)| base == buffer)
+        };
+        let body = self.nest.inside(number);
+        let reads = body.iter().filter(is_read).count();
+        let bytes = |value: NodeId| {
+            let lanes = dim::static_shape(&graph.props(value).shape).map_or(1, |shape| shape.iter().product::<i64>());
+            lanes as usize * graph.dtype(value).size()
+        };
+        let is_memory =
+            |node: &&NodeId| graph.op(**node) == Op::Store && register(graph, graph.source(**node, 0)).is_none();
+        let stored: usize = body.iter().filter(is_memory).map(|&node| bytes(graph.source(node, 1))).sum();
+        let read: usize = body.iter().filter(is_read).map(|&node| bytes(node)).sum();
+        let reduces = !body.iter().any(|&node| matches!(graph.op(node), Op::Range | Op::AtomicAdd))
+            && READ_PER_STORED * stored <= read;
+        let computed = body.iter().filter(|&&node| graph.op(node).is_elementwise()).count();
+        let streams = (read as i64 + step - 1) / step;
+        let [one, several] = MIN_OPS_PER_LOAD;
+        let least = if streams > 1 { several } else { one };
+        let others = self.nest.other_versions(number);
+        let elsewhere: usize = others.map(|other| self.nest.inside(other).iter().filter(is_read).count()).sum();
+        let is_all = self.nest.list.iter().filter(is_read).count() == reads + elsewhere;
+        (reduces && is_all && computed >= least * reads).then_some(streams)
+    }
+}

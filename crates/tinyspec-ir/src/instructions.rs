@@ -1,0 +1,71 @@
+//! Reads the structure of an instruction sequence: conditions, and the versions of a loop that unswitching has made.
+
+use crate::{DType, Graph, NodeId, Op, address::behind_after};
+use rustc_hash::FxHashMap;
+
+/// The condition that this one negates: `c` for `c != true`.
+pub fn negated(graph: &Graph, condition: NodeId) -> Option<NodeId> {
+    match (graph.op(condition), graph.sources(condition)) {
+        (Op::CmpNe, &[negated, one]) if graph.dtype(negated) == DType::Bool && graph.as_int(one) == Some(1) => {
+            Some(negated)
+        }
+        _ => None,
+    }
+}
+
+/// The condition of an If, without the effects that it depends on.
+pub fn condition(graph: &Graph, block: NodeId) -> NodeId {
+    behind_after(graph, graph.source(block, 0))
+}
+
+/// Whether `next`, the instruction after `endif`, is the If of the opposite condition: exactly one of the two blocks runs.
+pub fn is_otherwise(graph: &Graph, endif: NodeId, next: NodeId) -> bool {
+    (graph.op(endif), graph.op(next)) == (Op::Endif, Op::If)
+        && negated(graph, condition(graph, next)) == Some(condition(graph, graph.source(endif, 0)))
+}
+
+/// A block that is open.
+struct Open {
+    /// The loops of the block before it, if that has the opposite condition.
+    opposite: Option<Vec<NodeId>>,
+    /// Its own loops, only the first version of each.
+    loops: Vec<NodeId>,
+}
+
+/// For each further version of a loop, the first. The versions stand in adjacent blocks of opposite conditions.
+pub fn versions(graph: &Graph, instructions: &[NodeId]) -> FxHashMap<NodeId, NodeId> {
+    let mut first: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    let mut open = vec![Open { opposite: None, loops: Vec::new() }];
+    let mut closed = Vec::new();
+    let mut before = None;
+    for &node in instructions {
+        match graph.op(node) {
+            Op::If => {
+                let is_second = before.is_some_and(|before| is_otherwise(graph, before, node));
+                let opposite = is_second.then(|| std::mem::take(&mut closed));
+                open.push(Open { opposite, loops: Vec::new() });
+            }
+            Op::Endif => {
+                let Some(Open { opposite, loops }) = open.pop() else { continue };
+                let paired = opposite.filter(|opposite| opposite.len() == loops.len());
+                match (paired, open.last_mut()) {
+                    (Some(opposite), _) => first.extend(loops.iter().copied().zip(opposite)),
+                    (None, Some(around)) => around.loops.extend(&loops),
+                    (None, None) => {}
+                }
+                closed = loops;
+            }
+            Op::Range => open.last_mut().into_iter().for_each(|block| block.loops.push(node)),
+            _ => {}
+        }
+        before = Some(node);
+    }
+    // Versions of versions.
+    let root = |mut range: NodeId| {
+        while let Some(&further) = first.get(&range) {
+            range = further;
+        }
+        range
+    };
+    first.keys().map(|&range| (range, root(range))).collect()
+}
