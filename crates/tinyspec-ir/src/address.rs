@@ -44,6 +44,11 @@ impl Sum {
         sum
     }
 
+    /// The coefficient of a node; 0 if the sum has no such term.
+    pub fn coefficient(&self, node: NodeId) -> i64 {
+        self.terms.iter().find(|term| term.0 == node).map_or(0, |term| term.1)
+    }
+
     /// The sum with all its bool nodes true: for a speculative load, the address it has while its gate is open.
     pub fn where_all_hold(self, graph: &Graph) -> Sum {
         let (conditions, terms): (Vec<_>, Vec<_>) =

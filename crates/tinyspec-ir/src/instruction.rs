@@ -18,7 +18,7 @@ pub enum Instruction {
     Prefetch,
     /// The same, but not into the first cache.
     PrefetchSecond,
-    /// Nothing is scheduled across it: what stands behind comes after the effect.
+    /// No instruction is scheduled across it. Its source is the effect that it follows.
     SchedulingBarrier,
 }
 
@@ -80,9 +80,14 @@ impl Instruction {
         }
     }
 
+    /// The hint that an Ins is, if it is one.
+    pub fn hint_of(graph: &Graph, node: NodeId) -> Option<Instruction> {
+        Instruction::of(graph, node).filter(|instruction| instruction.is_hint())
+    }
+
     /// Whether it computes nothing.
-    pub const fn is_hint(self) -> bool {
-        matches!(self, Instruction::Prefetch | Instruction::PrefetchSecond | Instruction::SchedulingBarrier)
+    pub fn is_hint(self) -> bool {
+        Self::HINTS.contains(&self)
     }
 
     /// What it computes.

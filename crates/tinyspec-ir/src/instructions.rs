@@ -1,7 +1,25 @@
-//! Reads the structure of an instruction sequence: conditions, and the versions of a loop that unswitching has made.
+//! Reads instruction sequences: lanes, gates and conditions, and the versions of a loop that unswitching has made.
 
-use crate::{DType, Graph, NodeId, Op, address::behind_after};
+use crate::{Builder, DType, Graph, NodeId, Op, address::behind_after};
 use rustc_hash::FxHashMap;
+
+/// The number of lanes of a machine value; 1 of a scalar.
+pub fn lanes(graph: &Graph, node: NodeId) -> i64 {
+    graph.props(node).shape.first().and_then(|dim| dim.as_const()).unwrap_or(1)
+}
+
+/// If a gate's lanes compare constants with one number (`constant < number`), the largest constant and the number: all lanes are open
+/// exactly if that comparison holds.
+pub fn greatest_bound(graph: &Graph, gate: NodeId) -> Option<(NodeId, NodeId)> {
+    let (Op::CmpLt, &[bounds, numbers]) = (graph.op(gate), graph.sources(gate)) else { return None };
+    if (graph.op(bounds), graph.op(numbers)) != (Op::Stack, Op::Expand) || graph.dtype(bounds).is_unsigned() {
+        return None;
+    }
+    let number = graph.source(numbers, 0);
+    let known: Option<Vec<i128>> = graph.sources(bounds).iter().map(|&bound| graph.as_int(bound)).collect();
+    let (greatest, _) = known?.into_iter().enumerate().max_by_key(|&(_, bound)| bound)?;
+    graph.props(number).shape.is_empty().then_some((graph.source(bounds, greatest), number))
+}
 
 /// The condition that this one negates: `c` for `c != true`.
 pub fn negated(graph: &Graph, condition: NodeId) -> Option<NodeId> {

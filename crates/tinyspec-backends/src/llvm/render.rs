@@ -189,9 +189,7 @@ impl Renderer<'_, '_> {
             Op::Store => self.store(node),
             Op::AtomicAdd => self.atomic_add(node),
             Op::Barrier => self.barrier(),
-            Op::Ins if let Some(hint) = Instruction::of(self.graph, node).filter(|it| it.is_hint()) => {
-                self.hint(node, hint)
-            }
+            Op::Ins if let Some(hint) = Instruction::hint_of(self.graph, node) => self.hint(node, hint),
             // Places are resolved where they are used.
             Op::Param | Op::Buffer | Op::After | Op::Group | Op::Sink | Op::Shrink => Ok(()),
             // Nor is a lane taken out before somebody asks for it.

@@ -482,7 +482,7 @@ fn staged(
     }
 }
 
-/// What a verifier finds wrong with a kernel written by hand may be its author's mistake: the error names the kernel.
+/// Names a hand-written kernel in a verifier's error, since the mistake may be its author's.
 fn refused(error: Error, written: Option<&ByHand>) -> Error {
     match (error, written) {
         (Error::Graph(error), Some(ByHand { name, .. })) if error.kind() == ErrorKind::Verify => {

@@ -1,6 +1,6 @@
 //! Which loops a node is inside of: the Ranges it depends on that no End or Reduce has closed.
 
-use tinyspec_ir::{Builder, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// Trips of a Range, where they are a number.
 pub(crate) fn trips(graph: &Graph, range: NodeId) -> Option<i64> {
@@ -10,6 +10,15 @@ pub(crate) fn trips(graph: &Graph, range: NodeId) -> Option<i64> {
 /// Trips of a Range, over the named dims.
 pub(crate) fn bound(graph: &Graph, range: NodeId) -> Option<Dim> {
     graph.props(graph.source(range, 0)).value.as_deref()?.first().cloned()
+}
+
+/// An id that none of the Ranges among `nodes` has: one more than the greatest.
+pub(crate) fn next_range_id(graph: &Graph, nodes: impl IntoIterator<Item = NodeId>) -> u32 {
+    let ids = nodes.into_iter().filter_map(|node| match graph.arg(node) {
+        Arg::Range { id, .. } => Some(*id),
+        _ => None,
+    });
+    ids.max().map_or(0, |id| id + 1)
 }
 
 /// A set of Ranges of a kernel, by their position in [`Live::ranges`].

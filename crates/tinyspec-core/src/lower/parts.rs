@@ -8,6 +8,7 @@
 mod cut;
 
 use super::kernel;
+use super::live::next_range_id;
 use super::loops::closed;
 use super::optimize::windows;
 use rustc_hash::FxHashMap;
@@ -92,14 +93,6 @@ fn length(graph: &Graph, range: NodeId) -> Option<Dim> {
     dim.as_const().is_none().then(|| dim.clone())
 }
 
-fn next_range(graph: &Graph, sink: NodeId) -> u32 {
-    let ids = graph.reachable(&[sink]).into_iter().filter_map(|node| match graph.arg(node) {
-        Arg::Range { id, .. } => Some(*id + 1),
-        _ => None,
-    });
-    ids.max().unwrap_or(0)
-}
-
 /// `start + block · outer + inner`, with what there is of it.
 fn place(graph: &mut Graph, start: &Dim, outer: Option<(NodeId, i64)>, inner: Option<NodeId>) -> Result<NodeId> {
     let mut sum: Option<NodeId> = None;
@@ -142,7 +135,7 @@ fn run(total: &Dim) -> Option<i64> {
 impl Reduces {
     fn new(graph: &Graph, sink: NodeId) -> Reduces {
         Reduces {
-            next_range: next_range(graph, sink),
+            next_range: next_range_id(graph, graph.reachable(&[sink])),
             ranges: FxHashMap::default(),
             beside: FxHashMap::default(),
             whole: SmallVec::new(),
@@ -252,6 +245,10 @@ impl Nest {
         Some((nest, position))
     }
 
+    fn next_range(&self, graph: &Graph) -> u32 {
+        next_range_id(graph, graph.reachable(&[&[self.body], &self.ranges[..]].concat()))
+    }
+
     /// The kernel from `start` on, over so many blocks of one size.
     fn part(
         &self,
@@ -261,7 +258,7 @@ impl Nest {
         (blocks, block): (&Dim, i64),
         axis: AxisType,
     ) -> Result<NodeId> {
-        let next = next_range(graph, self.body).max(next_range_of(graph, &self.ranges));
+        let next = self.next_range(graph);
         let bound = graph.dim(blocks)?;
         let outer = graph.range(bound, next, axis)?;
         let inner = match block {
@@ -290,8 +287,4 @@ impl Nest {
         let body = closed(graph, body, &loops)?;
         graph.add(Op::Sink, &[body], Arg::None)
     }
-}
-
-fn next_range_of(graph: &Graph, ranges: &[NodeId]) -> u32 {
-    ranges.iter().map(|&range| next_range(graph, range)).max().unwrap_or(0)
 }

@@ -13,7 +13,7 @@ use crate::{Arg, Builder, Const, DType, Dim, NodeId, Op, Result};
 /// rounds take more than the comparisons.
 const BITS: i64 = 2;
 
-/// Does it cost less to find this many elements of an axis by their numbers, one after the other, than to bring all in order?
+/// Whether selecting this many order statistics one after the other is cheaper than sorting the axis.
 pub(super) fn is_cheaper(b: &dyn Builder, x: NodeId, axis: usize, numbers: i64) -> bool {
     let (shape, dtype) = (shape_of(b, x), dtype_of(b, x));
     let rows = Rows::along(&shape, axis);
@@ -81,7 +81,7 @@ pub(super) fn nth_element(b: &mut dyn Builder, x: NodeId, axis: i64, number: Nod
     super::movement::transpose(b, element, axis, -1)
 }
 
-/// Up to this length all are brought in order,
+/// An axis of up to this length is sorted as a whole,
 const FEW: i64 = 64;
 
 /// and so is an axis of less than so many times the number that is asked for,
@@ -219,7 +219,7 @@ pub(super) fn places(b: &mut dyn Builder, sorted: NodeId, values: NodeId, right:
     let is_before = if right { super::arithmetic::le } else { super::arithmetic::lt };
     let shape = shape_of(b, sorted);
     let lead = shape[..shape.len() - 1].iter().map(Dim::as_const).collect::<Option<Vec<i64>>>();
-    // The counts are of 32 bits: shorter elements are not compared faster.
+    // Counts have 32 bits, so narrower elements are not compared faster.
     let width = DType::I32.size().max(dtype_of(b, sorted).size());
     let is_long = |&length: &i64| cost::halved(length) < cost::scanned(length, width);
     let length = shape[shape.len() - 1].as_const().filter(is_long);
@@ -254,7 +254,7 @@ pub(super) fn places(b: &mut dyn Builder, sorted: NodeId, values: NodeId, right:
     cast(b, before, DType::I32)
 }
 
-/// Does it cost less to bring `values`, a vector, in order and to look each element of `x` up than to compare all with all?
+/// Whether sorting the vector `values` and looking up each element of `x` is cheaper than comparing all pairs.
 pub(super) fn are_sorted_first(b: &dyn Builder, x: NodeId, values: NodeId) -> bool {
     let (shape, elements) = (shape_of(b, values), shape_of(b, x));
     let Some(length) = shape[0].as_const() else { return false };

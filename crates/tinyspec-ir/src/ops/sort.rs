@@ -13,11 +13,11 @@ use crate::signature::NamedDim;
 use crate::{Arg, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 use smallvec::{SmallVec, smallvec};
 
-/// Up to this length all are compared where dims have bounds: the kernel that counts is one for each of their sizes, the
-/// comparisons are one for all.
+/// The longest axis with a bounded dim that is sorted by comparing all pairs: that takes one kernel for all sizes, whereas a radix
+/// sort takes one for each.
 const RANGED_COMPARED: i64 = 2048;
 
-/// Are all elements of the last axis compared with all, rather than counted by keys of so many bytes?
+/// Whether the last axis is sorted by comparing all pairs rather than by a radix sort of keys of this many bytes.
 fn are_compared(shape: &[Dim], bytes: usize) -> bool {
     let is_ranged = |dim: &Dim| dim.as_const().is_none() && dim.bounds().1 < NamedDim::MAX;
     let is_short = |length: &Dim| length.bounds().1 <= RANGED_COMPARED;

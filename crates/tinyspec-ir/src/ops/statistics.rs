@@ -40,7 +40,7 @@ pub fn nanmean(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bo
     })
 }
 
-/// The elements of an axis that have these numbers in order, from 0 on, along that axis.
+/// The elements at these ranks, counted from 0, along an axis.
 fn nth<const N: usize>(
     b: &mut dyn Builder,
     op: &str,

@@ -57,7 +57,7 @@ pub(super) struct Row {
 impl Row {
     pub const fn new(to: Kind, from: &'static [Kind], function: Function) -> Row {
         let (masks, accumulates, half, saturating) = (Masks::None, false, None, None);
-        // Of two numbers in a register each has its own operands.
+        // Each of the two packed numbers depends only on its own operands.
         let follows = to.is_bits() || matches!(to, Kind::PairI16 | Kind::PairF16);
         Row { to, from, function, masks, accumulates, follows, half, saturating }
     }

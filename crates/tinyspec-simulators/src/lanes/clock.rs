@@ -149,7 +149,7 @@ pub(crate) struct Now<'a> {
     known: &'a [u32],
     /// Moments of this workgroup begin here.
     base: u64,
-    /// Clock up to which accesses of this workgroup are known to the wave, whosever they are.
+    /// The clock up to which the wave has synchronised with all accesses of its workgroup.
     floor: u64,
     /// The memory is the workgroup's own: earlier ones had another.
     is_private: bool,
@@ -184,10 +184,10 @@ impl Now<'_> {
         self.known.get(wave).is_none_or(|&known| before.clock_of() > known)
     }
 
-    /// An access that cannot meet those of the wave now: it knows of it, or made it before it last synchronised.
+    /// Whether an access cannot race with the wave: the wave made it itself, or has synchronised with it.
     #[inline]
     pub fn knows(&self, before: Stamp) -> bool {
-        // Workgroups run in any order: those of other workgroups may have a greater number, too.
+        // Workgroups run in any order, so one with a greater number may have written before.
         let clock = before.moment().wrapping_sub(self.base);
         let is_own = || before.wave_of() == self.stamp.wave_of() && clock < u64::from(self.stamp.clock_of());
         clock <= self.floor || self.is_private && clock > MOST_CLOCKS.into() || is_own()

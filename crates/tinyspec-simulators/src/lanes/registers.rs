@@ -3,7 +3,7 @@
 use super::lanes_of;
 use rustc_hash::FxHashMap;
 
-/// Values tried for unwritten bits, to see which bits of a result depend on them.
+/// The values tried for unwritten bits, to find the result bits that depend on them.
 pub(crate) const FILLS: [u64; 4] = [0, u64::MAX, 0xa5c3_96f0_5a3c_690f, !0xa5c3_96f0_5a3c_690f];
 
 /// Lanes of a wave of this width.
@@ -14,7 +14,7 @@ pub(crate) struct File<T, const WIDTH: usize> {
     pub values: Vec<Lanes<T, WIDTH>>,
     /// Lanes with a known value.
     pub known: Vec<u32>,
-    /// Which bits are unknown in lanes that are not known, of the few registers that are known in part; of the others, all.
+    /// The unknown bits of each lane, for the few registers that are partly known; lanes of other registers are known or unknown as a whole.
     unknown_bits: FxHashMap<u32, Lanes<u64, WIDTH>>,
 }
 
@@ -33,7 +33,7 @@ impl<T: Copy + Default, const WIDTH: usize> File<T, WIDTH> {
         self.unknown_bits.clear();
     }
 
-    /// Marks what was written by some lanes: a lane is known, or all of its bits are unknown.
+    /// Marks what some lanes wrote: either all bits of a lane are known or none is.
     #[inline]
     pub fn mark(&mut self, register: u32, mask: u32, known: u32) {
         let place = &mut self.known[register as usize];
@@ -50,7 +50,7 @@ impl<T: Copy + Default, const WIDTH: usize> File<T, WIDTH> {
         }
     }
 
-    /// Marks what was written by some lanes, by bit.
+    /// Marks what some lanes wrote, bit by bit.
     #[cold]
     pub fn mark_bits(&mut self, register: u32, mask: u32, unknown: &Lanes<u64, WIDTH>) {
         let bits = self.unknown_bits.entry(register).or_insert([u64::MAX; WIDTH]);

@@ -42,7 +42,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// The size of the result, and of each operand.
+    /// The sizes of the result and of each operand.
     pub fn sizes(&self) -> (u8, &'static str) {
         match self {
             Shape::WW(_) => (b'W', "W"),

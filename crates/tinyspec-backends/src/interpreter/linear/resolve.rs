@@ -91,7 +91,7 @@ impl<'a> Resolver<'a> {
                 self.emit(Instruction::Accumulate { address, source, gate });
                 Ok(())
             }
-            Op::Ins if Single::of(graph, node).is_some_and(Single::is_hint) => Ok(()),
+            Op::Ins if Single::hint_of(graph, node).is_some() => Ok(()),
             Op::Index | Op::Shrink | Op::Reshape if graph.props(node).addrspace.is_some() => Ok(()),
             _ => {
                 let register = self.compute(node)?;

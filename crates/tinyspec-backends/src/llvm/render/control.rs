@@ -18,7 +18,7 @@ pub(super) struct Level {
     registers: BTreeMap<u32, Value>,
     after: Block,
     body: Option<Body>,
-    /// Of the second of two opposite blocks: what the first leaves in registers, and where it ends.
+    /// In the second of two opposite blocks, the registers after the first and the block in which it ends.
     first: Option<(BTreeMap<u32, Value>, Block)>,
 }
 
@@ -168,7 +168,7 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// Goes on from a block to that of the opposite condition: one branch for both.
+    /// Closes a block and opens that of the opposite condition: both share one branch.
     pub(super) fn open_otherwise(&mut self, endif: NodeId, node: NodeId) -> Result<()> {
         let level = self.innermost_condition(endif)?;
         let (end, after) = (self.emit.block(), self.emit.new_block());
@@ -186,7 +186,7 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// Registers where two ways meet: the one taken now ends in `from_here`, the other left `others`.
+    /// Joins the registers of two paths: the current one, which ends in `from_here`, and one that left `others`.
     fn join(&mut self, others: BTreeMap<u32, Value>, from_others: Block, from_here: Block) -> Result<()> {
         let mut current = BTreeMap::new();
         for (slot, old) in others {

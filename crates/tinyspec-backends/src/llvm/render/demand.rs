@@ -7,11 +7,6 @@ use tinyspec_ir::address::register;
 use tinyspec_ir::instruction::Instruction;
 
 impl Renderer<'_, '_> {
-    /// An Ins that computes nothing.
-    fn is_hint(&self, node: NodeId) -> bool {
-        Instruction::of(self.graph, node).is_some_and(Instruction::is_hint)
-    }
-
     /// By node: does an effect, a loop or another value need it?
     pub(super) fn demanded(&self, instructions: &[NodeId]) -> Result<Vec<bool>> {
         let graph = self.graph;
@@ -20,7 +15,7 @@ impl Renderer<'_, '_> {
             demanded[node.index()] = matches!(
                 graph.op(node),
                 Op::Range | Op::End | Op::If | Op::Endif | Op::Load | Op::Store | Op::AtomicAdd
-            ) || self.is_hint(node);
+            ) || Instruction::hint_of(graph, node).is_some();
         }
         // Sources precede users.
         for node in graph.nodes().rev().filter(|node| node.index() <= self.kernel.linear.index()) {
@@ -28,7 +23,8 @@ impl Renderer<'_, '_> {
                 continue;
             }
             let mut sources = graph.sources(node);
-            let is_access = matches!(graph.op(node), Op::Load | Op::Store | Op::AtomicAdd) || self.is_hint(node);
+            let is_access = matches!(graph.op(node), Op::Load | Op::Store | Op::AtomicAdd)
+                || Instruction::hint_of(graph, node).is_some();
             if let (true, Some((&place, others))) = (is_access, sources.split_first()) {
                 sources = others;
                 if register(graph, place).is_none() {

@@ -6,7 +6,8 @@ use super::{Placed, Renderer};
 use llvm_sys::LLVMIntPredicate::{LLVMIntNE, LLVMIntSLT};
 use llvm_sys::LLVMOpcode::LLVMZExt;
 use tinyspec_ir::address::{base_and_index, register};
-use tinyspec_ir::{Arg, Builder, NodeId, Op};
+use tinyspec_ir::instructions::greatest_bound;
+use tinyspec_ir::{Arg, Builder, NodeId};
 
 /// The largest access through a scalar gate: a vector of AVX-512.
 const DUMMY_BYTES: u32 = 64;
@@ -104,7 +105,7 @@ impl Renderer<'_, '_> {
         if let Some(placed) = self.whole.get(&gate) {
             return Ok(placed.value);
         }
-        let (value, depth) = match self.greatest(gate) {
+        let (value, depth) = match greatest_bound(self.graph, gate) {
             Some((bound, number)) => {
                 let Placed { value: number, depth } = self.placed(number)?;
                 let bound = self.value(bound)?;
@@ -117,21 +118,6 @@ impl Renderer<'_, '_> {
         };
         self.whole.insert(gate, Placed { value, depth });
         Ok(value)
-    }
-
-    /// If the lanes of a gate compare one number with constants from above, the largest constant and the number: all lanes are open
-    /// exactly if the number exceeds it.
-    fn greatest(&self, gate: NodeId) -> Option<(NodeId, NodeId)> {
-        let graph = self.graph;
-        let (Op::CmpLt, &[bounds, numbers]) = (graph.op(gate), graph.sources(gate)) else { return None };
-        let (Op::Stack, Op::Expand, false) = (graph.op(bounds), graph.op(numbers), graph.dtype(bounds).is_unsigned())
-        else {
-            return None;
-        };
-        let number = graph.source(numbers, 0);
-        let known: Option<Vec<i128>> = graph.sources(bounds).iter().map(|&bound| graph.as_int(bound)).collect();
-        let (greatest, _) = known?.into_iter().enumerate().max_by_key(|&(_, bound)| bound)?;
-        graph.props(number).shape.is_empty().then_some((graph.source(bounds, greatest), number))
     }
 
     /// One bool for all lanes of a gate.

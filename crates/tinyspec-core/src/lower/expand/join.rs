@@ -2,6 +2,7 @@
 //! output of 3 · 4 · 4 channels, which a copy has put side by side, is three vectors of 16.
 
 use super::trips;
+use crate::lower::live::next_range_id;
 use crate::lower::replace::Replacement;
 use crate::lower::sum::Sum;
 use crate::lower::terms::Sums;
@@ -66,11 +67,7 @@ impl Pair {
 
 fn replace(graph: &mut Graph, sink: NodeId, pair: Pair) -> Result<NodeId> {
     let order = graph.reachable(&[sink]);
-    let ids = order.iter().filter_map(|&node| match graph.arg(node) {
-        Arg::Range { id, .. } => Some(*id),
-        _ => None,
-    });
-    let id = ids.max().map_or(0, |id| id + 1);
+    let id = next_range_id(graph, order.iter().copied());
     let bound = trips(graph, pair.outer)? * pair.trips;
     let bound = graph.index(bound);
     let joined = graph.range(bound, id, AxisType::Upcast)?;

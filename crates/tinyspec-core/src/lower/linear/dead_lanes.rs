@@ -7,7 +7,8 @@ use super::Instructions;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
 use tinyspec_ir::address::{in_param, register};
-use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result, dim};
+use tinyspec_ir::instructions::lanes;
+use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
 /// A set of conditions that hold wherever a value is observed, one bit per condition.
 type Conditions = u64;
@@ -103,7 +104,7 @@ struct Analysis<'a> {
 }
 
 impl Analysis<'_> {
-    /// The loads whose masked-off result is never observed, with the distance in elements to the place that each reads instead.
+    /// Loads whose masked-off result is never observed, each with the distance, in elements, to the place that it reads instead.
     fn steps(&self) -> FxHashMap<NodeId, i64> {
         let (graph, instructions) = (self.graph, self.instructions);
         let mut found = FxHashMap::default();
@@ -252,8 +253,7 @@ impl Analysis<'_> {
     /// A load's address without its constant, and the constant.
     fn walk(&self, load: NodeId, around: Option<NodeId>) -> Option<(Walk, i64)> {
         let (buffer, sum) = in_param(self.graph, *self.graph.sources(load).first()?)?;
-        let lanes = dim::static_shape(&self.graph.props(load).shape)?.iter().product();
-        Some(((buffer, sum.terms, lanes, around), sum.constant))
+        Some(((buffer, sum.terms, lanes(self.graph, load), around), sum.constant))
     }
 }
 

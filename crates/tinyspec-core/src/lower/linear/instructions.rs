@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
-use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
 
 /// An instruction sequence that is appended to.
 #[derive(Default)]
@@ -104,6 +104,18 @@ impl Instructions {
                 Ok(node)
             }
             _ => self.copy_as(graph, node, op, &sources, arg),
+        }
+    }
+
+    /// Appends old instructions over the replacements of their sources.
+    pub fn copy_all(&mut self, graph: &mut Graph, nodes: &[NodeId]) -> Result<()> {
+        nodes.iter().try_for_each(|&node| self.copy(graph, node).map(drop))
+    }
+
+    /// Replaces all effects among old nodes by one.
+    pub fn replace_effects(&mut self, graph: &Graph, nodes: &[NodeId], by: NodeId) {
+        for &node in nodes.iter().filter(|&&node| graph.dtype(node) == DType::Void) {
+            self.replace(node, by);
         }
     }
 

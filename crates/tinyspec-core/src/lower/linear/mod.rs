@@ -15,3 +15,6 @@ pub use unroll::unroll;
 pub use unswitch::unswitch;
 
 use instructions::Instructions;
+
+/// Bytes of a cache line.
+const LINE: i64 = 64;

@@ -3,31 +3,31 @@
 //! what reading the line first would have cost. That happens if a loop writes to more lines than there are buffers, and if
 //! ordinary stores write part of a line.
 
-use super::Instructions;
+use super::{Instructions, LINE};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use tinyspec_backends::Target;
 use tinyspec_ir::address::in_param;
-use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result, dim};
+use tinyspec_ir::instructions::lanes;
+use tinyspec_ir::{Arg, Graph, NodeId, Op, Result};
 
-const LINE: i64 = 64;
-/// The shortest vector that a single instruction writes around the caches.
+/// Bytes of the shortest non-temporal store.
 const LEAST_NONTEMPORAL: i64 = 16;
-/// Write-combining buffers to count on: some processors have no more.
+/// The number of write-combining buffers to rely on; some processors have no more.
 const BUFFERS: usize = 4;
-/// Trips of the loop that are simulated: one may fill the line that the last left unfinished.
+/// The number of trips simulated: a trip may fill the line that the previous one left unfinished.
 const TRIPS: i64 = 4;
-/// One line in so many may be evicted before it is full.
+/// One line in this many may be evicted before it is full.
 const LINES_OF_ONE_HALF: usize = 8;
 
-/// What one store writes: `bytes` at `start` from the beginning of a region, `step` bytes further in each trip.
+/// The bytes that one store writes: from `start` in its region, `step` further in each trip.
 struct Piece {
     buffer: NodeId,
     terms: Vec<(NodeId, i64)>,
     start: i64,
     bytes: i64,
     step: i64,
-    /// There is a non-temporal store for it.
+    /// Whether the processor has a non-temporal store for it.
     can_stream: bool,
 }
 
@@ -38,7 +38,7 @@ struct Written {
     streamed: i64,
 }
 
-/// Lines of a buffer that were written full, and half.
+/// The number of lines of a buffer that were evicted full, and before they were full.
 #[derive(Default)]
 struct Count {
     full: usize,
@@ -98,14 +98,12 @@ fn pieces(graph: &Graph, list: &[NodeId]) -> Vec<Piece> {
     let Some((&range, rest)) = list.split_first() else { return Vec::new() };
     let is_end = |node: NodeId| graph.op(node) == Op::End && graph.source(node, 1) == range;
     let body = rest.iter().copied().take_while(|&node| !is_end(node));
-    let lanes =
-        |node: NodeId| dim::static_shape(&graph.props(node).shape).map_or(1, |shape| shape.iter().product::<i64>());
     let piece = |store: NodeId| {
         let (place, value) = (graph.source(store, 0), graph.source(store, 1));
         let (buffer, sum) = in_param(graph, place)?;
         let size = graph.dtype(buffer).size() as i64;
-        let step = sum.terms.iter().find(|(term, _)| *term == range).map_or(0, |(_, step)| *step);
-        let elements = lanes(value).max(lanes(place));
+        let step = sum.coefficient(range);
+        let elements = lanes(graph, value).max(lanes(graph, place));
         let [start, bytes, step] = [sum.constant, elements, step].map(|elements| elements.saturating_mul(size));
         let can_stream = graph.sources(store).len() == 2 && bytes >= LEAST_NONTEMPORAL;
         Some(Piece { buffer, terms: sum.terms, start, bytes, step, can_stream })
@@ -113,8 +111,7 @@ fn pieces(graph: &Graph, list: &[NodeId]) -> Vec<Piece> {
     body.filter(|&node| is_nontemporal(graph, node)).filter_map(piece).collect()
 }
 
-/// Buffers of which too many lines are written before they are full, even if the stores to the others of these are not
-/// streamed.
+/// The buffers of which too many lines would be evicted before they are full, given that the stores to all of these become ordinary.
 fn buffers_left_half(pieces: &[Piece]) -> FxHashSet<NodeId> {
     let mut left: FxHashSet<NodeId> = FxHashSet::default();
     loop {
@@ -132,8 +129,7 @@ fn buffers_left_half(pieces: &[Piece]) -> FxHashSet<NodeId> {
     }
 }
 
-/// Lines that some trips write, by buffer. When one more is begun than there are buffers in the
-/// processor, the oldest makes room.
+/// Counts the lines that some trips write, by buffer. A line that exceeds the processor's buffers evicts the oldest.
 fn lines_written<'p>(pieces: impl Iterator<Item = &'p Piece> + Clone) -> FxHashMap<NodeId, Count> {
     let mut counts: FxHashMap<NodeId, Count> = FxHashMap::default();
     let mut count = |buffer: NodeId, line: Written| match line.streamed {

@@ -6,16 +6,14 @@ mod behind;
 mod blocks;
 mod streams;
 
-use super::Instructions;
+use super::{Instructions, LINE};
+use crate::lower::live::trips;
 use rustc_hash::FxHashMap;
 use tinyspec_backends::Target;
 use tinyspec_ir::address::Sum;
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::instructions::versions;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
-
-/// Bytes of a cache line.
-const LINE: i64 = 64;
 
 /// Inserts prefetches where the target has them.
 ///
@@ -26,7 +24,7 @@ pub fn prefetch(graph: &mut Graph, linear: NodeId, target: &Target) -> Result<No
         return Ok(linear);
     }
     let list = graph.sources(linear).to_vec();
-    let nest = Nest::of(graph, &list);
+    let nest = LoopNest::of(graph, &list);
     // By the position of the instruction that they precede.
     let mut fetches: FxHashMap<usize, Vec<Fetch>> = FxHashMap::default();
     let mut found = |position: usize, fetch: Fetch| fetches.entry(position).or_default().push(fetch);
@@ -138,31 +136,31 @@ struct Loop {
     end: usize,
     parent: Option<usize>,
     children: Vec<usize>,
-    /// Trips, where they are a number.
+    /// The trip count, if it is a constant.
     trips: Option<i64>,
     /// Instructions directly inside.
     body: Vec<NodeId>,
-    /// How many trips are one, where it is unrolled.
+    /// The unroll factor.
     unrolled: i64,
 }
 
 impl Loop {
-    /// Trips before it was unrolled.
+    /// The trip count before unrolling.
     fn all_trips(&self) -> Option<i64> {
         self.trips.map(|trips| trips.saturating_mul(self.unrolled))
     }
 }
 
-/// The loops of an instruction sequence, in their order.
-struct Nest<'a> {
+/// The loops of an instruction sequence, in order.
+struct LoopNest<'a> {
     list: &'a [NodeId],
     loops: Vec<Loop>,
-    /// The first version of each loop that is a further one.
+    /// For each further version of a loop, the first.
     firsts: FxHashMap<usize, usize>,
 }
 
-impl<'a> Nest<'a> {
-    fn of(graph: &Graph, list: &'a [NodeId]) -> Nest<'a> {
+impl<'a> LoopNest<'a> {
+    fn of(graph: &Graph, list: &'a [NodeId]) -> LoopNest<'a> {
         let mut loops: Vec<Loop> = Vec::new();
         let mut open: Vec<usize> = Vec::new();
         for (position, &node) in list.iter().enumerate() {
@@ -172,14 +170,13 @@ impl<'a> Nest<'a> {
                     if let Some(parent) = parent {
                         loops[parent].children.push(number);
                     }
-                    let trips = crate::lower::live::trips(graph, node);
                     loops.push(Loop {
                         range: node,
                         start: position,
                         end: list.len(),
                         parent,
                         children: Vec::new(),
-                        trips,
+                        trips: trips(graph, node),
                         body: Vec::new(),
                         unrolled: 1,
                     });
@@ -206,7 +203,7 @@ impl<'a> Nest<'a> {
         let firsts = versions(graph, list).into_iter();
         let firsts =
             firsts.filter_map(|(second, first)| Some((*numbers.get(&second)?, *numbers.get(&first)?))).collect();
-        Nest { list, loops, firsts }
+        LoopNest { list, loops, firsts }
     }
 
     /// The first version of a loop.
@@ -227,12 +224,12 @@ impl<'a> Nest<'a> {
     }
 }
 
-/// Between two trips of an unrolled loop.
+/// Whether an instruction separates two trips of an unrolled loop.
 fn is_barrier(graph: &Graph, node: NodeId) -> bool {
     Instruction::of(graph, node) == Some(Instruction::SchedulingBarrier)
 }
 
-/// Bytes of a buffer; 0 where they are not known.
+/// The size of a buffer in bytes; 0 if it is unknown.
 fn bytes(graph: &Graph, buffer: NodeId) -> i64 {
     let length = graph.props(buffer).shape.first().and_then(|dim| dim.as_const()).unwrap_or(0);
     length.saturating_mul(graph.dtype(buffer).size() as i64)

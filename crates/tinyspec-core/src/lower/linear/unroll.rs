@@ -48,15 +48,11 @@ pub fn unroll(graph: &mut Graph, linear: NodeId, target: &Target) -> Result<Node
     let mut instructions = Instructions::default();
     let mut position = 0;
     for (start, length, times) in found {
-        for &node in &list[position..start] {
-            instructions.copy(graph, node)?;
-        }
+        instructions.copy_all(graph, &list[position..start])?;
         position = start + length;
         unrolled(graph, &mut instructions, &list[start..position], times)?;
     }
-    for &node in &list[position..] {
-        instructions.copy(graph, node)?;
-    }
+    instructions.copy_all(graph, &list[position..])?;
     instructions.linear(graph)
 }
 
@@ -131,9 +127,7 @@ fn unrolled(graph: &mut Graph, instructions: &mut Instructions, list: &[NodeId],
     }
     let sources = [last.unwrap_or(end), instructions.now(range)];
     let new = instructions.copy_as(graph, end, Op::End, &sources, Arg::None)?;
-    for &node in body.iter().filter(|&&node| graph.dtype(node) == DType::Void) {
-        instructions.replace(node, new);
-    }
+    instructions.replace_effects(graph, body, new);
     Ok(())
 }
 

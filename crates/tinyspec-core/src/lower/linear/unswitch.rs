@@ -4,12 +4,12 @@
 
 use super::Instructions;
 use crate::lower::fold::truth;
-use crate::lower::live::trips;
+use crate::lower::live::{next_range_id, trips};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::smallvec;
 use tinyspec_backends::Target;
 use tinyspec_ir::address::register;
-use tinyspec_ir::instructions::{condition, negated};
+use tinyspec_ir::instructions::{condition, greatest_bound, negated};
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result, dim};
 
 /// The largest loop that is worth a second version, in instructions.
@@ -158,7 +158,7 @@ fn all_open(graph: &mut Graph, gates: &[NodeId]) -> Result<Vec<NodeId>> {
     for &gate in gates {
         let mut open = if graph.props(gate).shape.is_empty() {
             gate
-        } else if let Some((bound, number)) = greatest(graph, gate) {
+        } else if let Some((bound, number)) = greatest_bound(graph, gate) {
             graph.add(Op::CmpLt, &[bound, number], Arg::None)?
         } else {
             let all = graph.add(Op::Reduce, &[gate], Arg::Reduce { op: Op::Mul, axes: smallvec![0] })?;
@@ -176,32 +176,17 @@ fn all_open(graph: &mut Graph, gates: &[NodeId]) -> Result<Vec<NodeId>> {
     Ok(instructions)
 }
 
-/// If the lanes of a gate compare one number with constants from above, the largest constant and the number: all lanes are open
-/// exactly if the number exceeds it.
-fn greatest(graph: &Graph, gate: NodeId) -> Option<(NodeId, NodeId)> {
-    let (Op::CmpLt, &[bounds, numbers]) = (graph.op(gate), graph.sources(gate)) else { return None };
-    if (graph.op(bounds), graph.op(numbers)) != (Op::Stack, Op::Expand) || graph.dtype(bounds).is_unsigned() {
-        return None;
-    }
-    let number = graph.source(numbers, 0);
-    let known: Option<Vec<i128>> = graph.sources(bounds).iter().map(|&bound| graph.as_int(bound)).collect();
-    let (greatest, _) = known?.into_iter().enumerate().max_by_key(|&(_, bound)| bound)?;
-    graph.props(number).shape.is_empty().then_some((graph.source(bounds, greatest), number))
-}
-
 fn unswitched(graph: &mut Graph, list: &[NodeId], found: &[Candidate]) -> Result<NodeId> {
     let mut instructions = Instructions::default();
     let mut position = 0;
     for candidate in found {
-        for &node in list[position..candidate.start].iter().chain(&candidate.invariant).chain(&candidate.condition) {
-            instructions.copy(graph, node)?;
-        }
+        instructions.copy_all(graph, &list[position..candidate.start])?;
+        instructions.copy_all(graph, &candidate.invariant)?;
+        instructions.copy_all(graph, &candidate.condition)?;
         position = candidate.end + 1;
         both(graph, &mut instructions, &list[candidate.start..position], candidate)?;
     }
-    for &node in &list[position..] {
-        instructions.copy(graph, node)?;
-    }
+    instructions.copy_all(graph, &list[position..])?;
     instructions.linear(graph)
 }
 
@@ -231,9 +216,7 @@ fn both(graph: &mut Graph, instructions: &mut Instructions, body: &[NodeId], can
     }
     let Some(after) = after else { return Ok(()) };
     // Whatever depends on an effect of the loop now depends on both versions.
-    for &node in body.iter().filter(|&&node| graph.dtype(node) == DType::Void) {
-        instructions.replace(node, after);
-    }
+    instructions.replace_effects(graph, body, after);
     Ok(())
 }
 
@@ -298,7 +281,7 @@ impl Version {
         Ok(instructions.now(end))
     }
 
-    /// Emits the End over the effects that are left.
+    /// Emits the End, which depends on the stores that remain.
     fn end(&self, graph: &mut Graph, instructions: &mut Instructions, body: &[NodeId]) -> Result<()> {
         let end = body[body.len() - 1];
         let effect = graph.source(end, 0);
@@ -313,12 +296,12 @@ impl Version {
         self.stores(graph, body).len() < all
     }
 
-    /// Whether a store is left in it.
+    /// Whether a store remains in it.
     fn has_effect(&self, graph: &Graph, body: &[NodeId]) -> bool {
         !self.stores(graph, body).is_empty()
     }
 
-    /// The stores of the loop that are left.
+    /// The stores of the loop that remain.
     fn stores(&self, graph: &Graph, body: &[NodeId]) -> Vec<NodeId> {
         let mut closed = None;
         let is_left = |&node: &NodeId| match (graph.op(node), graph.sources(node)) {
@@ -360,7 +343,12 @@ fn separate(graph: &mut Graph, instructions: &mut Instructions, body: &[NodeId],
     let range = body[0];
     if let Arg::Range { axis, .. } = *graph.arg(range) {
         let bound = instructions.now(graph.source(range, 0));
-        let own = instructions.push(graph, Op::Range, &[bound], Arg::Range { id: fresh_id(graph), axis })?;
+        let own = instructions.push(
+            graph,
+            Op::Range,
+            &[bound],
+            Arg::Range { id: next_range_id(graph, graph.nodes()), axis },
+        )?;
         instructions.replace(range, own);
     }
     let inside: FxHashSet<NodeId> = body.iter().copied().collect();
@@ -382,7 +370,7 @@ fn separate(graph: &mut Graph, instructions: &mut Instructions, body: &[NodeId],
     Ok(())
 }
 
-/// Leaves out a store: whatever depends on it now depends on what its place depended on.
+/// Leaves out a store; whatever depends on it inherits the dependences of its place.
 fn left_out(graph: &mut Graph, instructions: &mut Instructions, store: NodeId) -> Result<()> {
     let (mut place, mut before) = (graph.source(store, 0), Vec::new());
     while matches!(graph.op(place), Op::After | Op::Index | Op::Shrink) {
@@ -395,7 +383,7 @@ fn left_out(graph: &mut Graph, instructions: &mut Instructions, store: NodeId) -
     stand_in(graph, instructions, store, &before)
 }
 
-/// Replaces an effect that is left out by others.
+/// Lets others stand in for an effect that is left out.
 fn stand_in(graph: &mut Graph, instructions: &mut Instructions, effect: NodeId, others: &[NodeId]) -> Result<()> {
     let others = others.iter().copied().filter(|&other| !instructions.is_dropped(other));
     let others: Vec<NodeId> = others.map(|other| instructions.now(other)).collect();
@@ -432,13 +420,4 @@ fn ungated(graph: &mut Graph, instructions: &mut Instructions, node: NodeId, op:
         true => instructions.copy(graph, node).map(drop),
         false => instructions.copy_as(graph, node, op, &sources, arg).map(drop),
     }
-}
-
-/// An id that no Range has.
-fn fresh_id(graph: &Graph) -> u32 {
-    let ids = graph.nodes().filter_map(|node| match graph.arg(node) {
-        Arg::Range { id, .. } => Some(*id),
-        _ => None,
-    });
-    ids.max().map_or(0, |id| id + 1)
 }

@@ -1,7 +1,7 @@
 //! Windows that are as long everywhere: `Σr [a <= r <= a + c] · x(r)`, such as one over neighbours, takes `c + 1` trips from a
 //! on, not all that r has.
 
-use super::windows::{next_id, solved};
+use super::windows::solved;
 use crate::lower::fold::{both, less};
 use crate::lower::live;
 use crate::lower::replace::replace;
@@ -54,7 +54,7 @@ pub(super) fn narrowed(graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>
     for &range in &ranges {
         let (Some(trips), &Arg::Range { axis, .. }) = (live::trips(graph, range), graph.arg(range)) else { continue };
         let Some(band) = Band::of(graph, &terms, range, trips) else { continue };
-        let (count, fresh) = (graph.index(band.trips), next_id(graph));
+        let (count, fresh) = (graph.index(band.trips), live::next_range_id(graph, graph.nodes()));
         let step = graph.range(count, fresh, axis)?;
         let place = band.first.plus(&Sum::atom(step));
         let (above, below) = (less(graph, &Sum::constant(-1), &place)?, less(graph, &place, &Sum::constant(trips))?);

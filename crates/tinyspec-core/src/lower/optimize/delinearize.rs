@@ -3,6 +3,7 @@
 //! A reshape behind a product leaves such a Range where it merges axes whose elements do not lie beside each other: a
 //! convolution whose channels become pixels, heads that become one row. Register tiles ask for places that are affine in the Ranges.
 
+use crate::lower::live::next_range_id;
 use crate::lower::loops::closed;
 use crate::lower::replace::Replacement;
 use crate::lower::sum::Sum;
@@ -72,11 +73,7 @@ fn is_all_digits(graph: &Graph, order: &[NodeId], digits: &Digits) -> bool {
 /// `r` as `outer · base + inner`, two loops.
 fn split(graph: &mut Graph, sink: NodeId, digits: &Digits) -> Result<NodeId> {
     let order = graph.reachable(&[sink]);
-    let ids = order.iter().filter_map(|&node| match graph.arg(node) {
-        Arg::Range { id, .. } => Some(*id),
-        _ => None,
-    });
-    let next = ids.max().map_or(0, |id| id + 1);
+    let next = next_range_id(graph, order.iter().copied());
     let Arg::Range { axis, .. } = *graph.arg(digits.range) else { return Ok(sink) };
     let mut range = |trips: i64, id: u32, axis: AxisType| {
         let bound = graph.index(trips);

@@ -4,7 +4,7 @@
 //! Adds to one place follow each other, so they need not be atomic: threads share an axis of y that the numbers do not
 //! decide, if there is one. On a GPU, whose workgroups have no order, they are a kernel of their own, and atomic.
 
-use super::windows::{Root, depends, next_id};
+use super::windows::{Root, depends};
 use crate::lower::fold::{both, identity, less};
 use crate::lower::live;
 use crate::lower::loops::closed;
@@ -204,7 +204,8 @@ impl Scatter {
             let is_last = inner.last() == Some(&range);
             let trips = live::trips(graph, range).filter(|&trips| is_last && trips > 1);
             let Some(trips) = trips else {
-                let new = graph.range(graph.source(range, 0), next_id(graph), AxisType::Global)?;
+                let new =
+                    graph.range(graph.source(range, 0), live::next_range_id(graph, graph.nodes()), AxisType::Global)?;
                 loops.push(new);
                 map.insert(range, new);
                 continue;
@@ -279,7 +280,7 @@ impl Scatter {
                     graph.alu(Op::Add, &[start, inner])?
                 }
                 None => {
-                    let new = graph.range(graph.source(range, 0), next_id(graph), kind)?;
+                    let new = graph.range(graph.source(range, 0), live::next_range_id(graph, graph.nodes()), kind)?;
                     loops.push(new);
                     new
                 }
@@ -291,6 +292,6 @@ impl Scatter {
 }
 
 fn new_range(graph: &mut Graph, trips: i64, axis: AxisType) -> Result<NodeId> {
-    let (trips, id) = (graph.index(trips), next_id(graph));
+    let (trips, id) = (graph.index(trips), live::next_range_id(graph, graph.nodes()));
     graph.range(trips, id, axis)
 }

@@ -2,7 +2,7 @@
 //! its Reduces needs the result of another, directly or through the loops of others, it becomes several, each with
 //! Ranges of its own.
 
-use crate::lower::live::{Live, RangeSet};
+use crate::lower::live::{Live, RangeSet, next_range_id};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, Builder, Error, ErrorKind, Graph, NodeId, Op, Result};
@@ -31,11 +31,7 @@ fn round(graph: &mut Graph, sink: NodeId) -> Result<Option<NodeId>> {
     if loops.all.iter().all(|own| !own.is_renamed) {
         return Ok(None);
     }
-    let ids = live.ranges.iter().filter_map(|&range| match graph.arg(range) {
-        Arg::Range { id, .. } => Some(*id),
-        _ => None,
-    });
-    let mut next = ids.max().map_or(0, |id| id + 1);
+    let mut next = next_range_id(graph, live.ranges.iter().copied());
     let mut ids = Vec::with_capacity(loops.all.len());
     for own in &loops.all {
         ids.push(next);

@@ -234,7 +234,9 @@ fn aligned(
     };
     // range = along + first - sign · output
     let first = if sign == 1 { 0 } else { 1 - extent };
-    let (Some(all), fresh) = ((trips - 1).checked_add(extent), next_id(graph)) else { return Ok(None) };
+    let (Some(all), fresh) = ((trips - 1).checked_add(extent), live::next_range_id(graph, graph.nodes())) else {
+        return Ok(None);
+    };
     let all_bound = graph.index(all);
     let along = graph.range(all_bound, fresh, AxisType::Reduce)?;
     let place = Sum::atom(along).plus(&Sum::constant(first)).plus(&Sum::atom(output).scale(-sign));
@@ -280,15 +282,6 @@ fn common_sign(graph: &Graph, sums: &mut Sums, value: NodeId, range: NodeId, out
     sign
 }
 
-/// An id that no Range has.
-pub(super) fn next_id(graph: &Graph) -> u32 {
-    let ids = graph.nodes().filter_map(|node| match graph.arg(node) {
-        Arg::Range { id, .. } => Some(*id),
-        _ => None,
-    });
-    ids.max().map_or(0, |id| id + 1)
-}
-
 /// The Reduce as `Σr [r < i + c] · x(r)` or `Σr [r > i + c] · x(r)`, if its terms are chosen so.
 fn canonical(graph: &mut Graph, node: NodeId, found: &Aligned, output: NodeId) -> Result<Option<NodeId>> {
     let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(None) };
@@ -327,7 +320,7 @@ fn canonical(graph: &mut Graph, node: NodeId, found: &Aligned, output: NodeId) -
         true => graph.index(limits.high - limits.low + 1),
         false => graph.source(found.range, 0),
     };
-    let fresh = next_id(graph);
+    let fresh = live::next_range_id(graph, graph.nodes());
     let range = graph.range(trips, fresh, AxisType::Reduce)?;
     let place = Sum::atom(range).scale(step).plus(&start);
     let Some(value) = replace(graph, &[value], found.range, &place, None)? else { return Ok(None) };

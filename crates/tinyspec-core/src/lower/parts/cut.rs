@@ -1,6 +1,6 @@
 //! A loop over blocks whose last one may lie beyond its end in part: reads and writes there do not happen.
 
-use super::{Nest, next_range, next_range_of, place};
+use super::{Nest, place};
 use crate::lower::fold::{both, identity};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -9,7 +9,7 @@ use tinyspec_ir::{AxisType, Builder, Dim, Graph, NodeId, Op, Result};
 impl Nest {
     /// The kernel over blocks of one size, in their order.
     pub(super) fn cut(&self, graph: &mut Graph, position: usize, total: &Dim, block: i64) -> Result<NodeId> {
-        let next = next_range(graph, self.body).max(next_range_of(graph, &self.ranges));
+        let next = self.next_range(graph);
         let (blocks, within) = ((total + (block - 1)).idiv(&Dim::from(block)), Dim::from(block));
         let (blocks, within) = (graph.dim(&blocks)?, graph.dim(&within)?);
         let blocks = graph.range(blocks, next, AxisType::Loop)?;

@@ -76,7 +76,7 @@ pub(super) struct Kernel {
     pub(super) loops: usize,
     /// The Call of a kernel written by hand, which this one stands for.
     pub(super) written: Option<NodeId>,
-    /// Its loops are not those of its output, or it could not be lowered with others: no other joins it.
+    /// Its loops differ from those of its output, or it could not be lowered together with others: nothing is fused into its kernel.
     pub(super) is_alone: bool,
     /// The matrices that it sums over in blocks.
     pub(super) online: Option<usize>,

@@ -19,6 +19,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
 use tinyspec_ir::dim::{shape, static_shape};
+use tinyspec_ir::instructions::lanes;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// Machine nodes for each part of a tile, about: its value, and where that is read.
@@ -388,11 +389,6 @@ fn machine_arg(arg: &Arg) -> Arg {
         Arg::DType(DType::Index) => Arg::DType(DType::I64),
         other => other.clone(),
     }
-}
-
-/// Lanes of a machine value.
-fn lanes(graph: &Graph, node: NodeId) -> i64 {
-    graph.props(node).shape.first().and_then(|dim| dim.as_const()).unwrap_or(1)
 }
 
 fn splat(graph: &mut Graph, value: NodeId, width: i64) -> Result<NodeId> {

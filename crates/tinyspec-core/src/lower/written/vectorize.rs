@@ -4,7 +4,7 @@
 //! where there is none, so do reduce loops. Iterations of a parallel loop do not meet, and a reduction has no order, so
 //! both are legal.
 
-use crate::lower::live::trips;
+use crate::lower::live::{next_range_id, trips};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
 use tinyspec_ir::rewrite::{substitute, transform};
@@ -200,21 +200,13 @@ fn coefficient(graph: &Graph, index: NodeId, range: NodeId) -> Option<i64> {
     known[&index]
 }
 
-fn next_id(graph: &Graph) -> u32 {
-    let ids = graph.nodes().filter_map(|node| match graph.arg(node) {
-        Arg::Range { id, .. } => Some(*id),
-        _ => None,
-    });
-    ids.max().map_or(0, |id| id + 1)
-}
-
 fn new_range(graph: &mut Graph, trips: i64, axis: AxisType) -> Result<NodeId> {
     let bound = graph.index(trips);
     bounded_range(graph, bound, axis)
 }
 
 fn bounded_range(graph: &mut Graph, bound: NodeId, axis: AxisType) -> Result<NodeId> {
-    let id = next_id(graph);
+    let id = next_range_id(graph, graph.nodes());
     graph.range(bound, id, axis)
 }
 

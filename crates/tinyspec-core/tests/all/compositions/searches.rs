@@ -7,7 +7,7 @@ fn mixed(count: i64) -> Tensor {
     ((Tensor::arange(count) * 7919) % 10_007).contiguous()
 }
 
-/// Of few values all are compared, of many the place of each element is looked up: no size takes as many steps as comparing.
+/// Searching among many values takes fewer steps than comparing every element with all of them; among few, one comparison kernel does.
 #[test]
 fn elements_are_looked_up_among_many_values() -> Result<(), Error> {
     let elements = 1 << 20;

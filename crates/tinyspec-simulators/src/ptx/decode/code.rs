@@ -214,16 +214,16 @@ pub(crate) enum BarrierKind {
     Or,
 }
 
-/// Which bits of a result are unwritten where bits of operands are.
+/// Which result bits are unwritten, given the unwritten bits of the operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Follows {
     /// All.
     All,
-    /// Those that change with the operands' unwritten bits, which is found out by trying.
+    /// Those that depend on unwritten operand bits, found by trial.
     Bits,
-    /// The lowest of the operands' unwritten bits, and all above it.
+    /// All bits from the lowest unwritten one upwards: carries propagate that way.
     Upward,
-    /// The part that is unwritten in one of the operands: registers hold several numbers of so many bits.
+    /// The elements that are unwritten in any operand, of vectors whose elements have this many bits.
     Parts(u32),
 }
 

@@ -153,7 +153,7 @@ impl<'a> Decoder<'a> {
             self.push(Action::Compare { test, from, to, combine });
             return Ok(());
         };
-        // Both numbers of a register, each with a predicate of its own; `combine` may read the first of them.
+        // Compares both elements of a register, each into its own predicate; `combine` may read the first.
         let places = to.map(|to| to.map(|_| self.temporary(Type::Pred).number()));
         for (half, place) in [low_half(), high_half()].into_iter().zip(places) {
             let halves = from.map(|from| {

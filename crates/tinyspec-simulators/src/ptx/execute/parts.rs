@@ -1,5 +1,5 @@
-//! Registers that are written in part, as where one of several packed numbers is not: which bits of a result that leaves
-//! unwritten.
+//! Partly written registers, such as a vector of which only one element was set: tracks which bits of a result depend on unwritten
+//! bits.
 
 use super::super::arithmetic::{Shape, WARP};
 use super::super::decode::Follows;
@@ -8,10 +8,10 @@ use crate::lanes::lanes_of;
 use crate::lanes::registers::FILLS;
 use smallvec::SmallVec;
 
-/// Bits of each lane.
+/// One mask of bits per lane.
 pub(super) type Bits = [u64; WARP];
 
-/// An operand: whether it is a Long, its register, its values and their unwritten bits.
+/// An operand's register, with its values and their unwritten bits.
 struct Operand {
     is_long: bool,
     register: u32,
@@ -20,7 +20,7 @@ struct Operand {
 }
 
 impl Warp {
-    /// Computes where operands are unwritten at least in part.
+    /// Computes with operands that are at least partly unwritten.
     #[cold]
     pub(super) fn compute_in_part(&mut self, shape: &Shape, follows: Follows, to: u32, from: &[u32; 4], active: u32) {
         let (result, sizes) = shape.sizes();
@@ -33,16 +33,13 @@ impl Warp {
         let operands: SmallVec<[Operand; 4]> = sizes.bytes().zip(from).map(operand).collect();
         let unknown = match follows {
             Follows::Bits => self.tried(shape, is_long, from, active, &operands),
-            _ => {
-                let of_lane = |lane: usize| operands.iter().fold(0, |all, operand| all | operand.unknown[lane]);
-                std::array::from_fn(|lane| spread(follows, of_lane(lane)))
-            }
+            _ => spread(follows, operands.iter().map(|operand| &operand.unknown)),
         };
         self.compute(shape, Follows::All, to, from, active);
         self.mark_bits(is_long, to, active, &unknown);
     }
 
-    /// The bits of the result that change with the unwritten ones.
+    /// The result bits that depend on unwritten operand bits, found by computing with several values for those.
     fn tried(&mut self, shape: &Shape, is_long: bool, from: &[u32; 4], active: u32, operands: &[Operand]) -> Bits {
         let trial = if is_long { self.longs.values.len() } else { self.words.values.len() } as u32 - 1;
         let (mut first, mut differ) = (None, [0; WARP]);
@@ -64,16 +61,15 @@ impl Warp {
         differ
     }
 
-    /// The unwritten bits of an operation on words, where those of the operands decide.
+    /// The unwritten bits of the result of an operation on words, given only those of its operands.
     #[cold]
     pub(super) fn unknown_of(&self, follows: Follows, from: &[u32]) -> Bits {
-        let operands = from.iter().map(|&register| self.words.unknown_bits(register)).collect::<SmallVec<[Bits; 4]>>();
-        let of_lane = |lane: usize| operands.iter().fold(0, |all, unknown| all | unknown[lane]);
-        std::array::from_fn(|lane| spread(follows, of_lane(lane)))
+        let operands: SmallVec<[Bits; 4]> = from.iter().map(|&register| self.words.unknown_bits(register)).collect();
+        spread(follows, operands.iter())
     }
 
-    /// The unwritten bits of one of two registers: of the first in the lanes that are chosen. Lanes whose choice is not known
-    /// have nothing.
+    /// The unwritten bits of a select between two registers: those of the first in the lanes `chosen`. In lanes whose choice is
+    /// unknown, all bits are.
     #[cold]
     pub(super) fn unknown_of_chosen(&self, is_long: bool, [a, b]: [u32; 2], chosen: u32, chosen_known: u32) -> Bits {
         let both = [self.unknown(is_long, a), self.unknown(is_long, b)];
@@ -109,8 +105,12 @@ impl Warp {
     }
 }
 
-/// The bits of a result that bits of operands leave unwritten.
-fn spread(follows: Follows, bits: u64) -> u64 {
+/// The unwritten bits of a result, given those of its operands.
+fn spread<'b>(follows: Follows, operands: impl Iterator<Item = &'b Bits> + Clone) -> Bits {
+    std::array::from_fn(|lane| spread_in_lane(follows, operands.clone().fold(0, |all, unknown| all | unknown[lane])))
+}
+
+fn spread_in_lane(follows: Follows, bits: u64) -> u64 {
     match follows {
         _ if bits == 0 => 0,
         Follows::Upward => u64::MAX << bits.trailing_zeros(),

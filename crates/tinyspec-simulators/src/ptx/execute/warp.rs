@@ -37,7 +37,7 @@ pub(super) struct Warp {
 impl Warp {
     pub fn new(code: &Code) -> Warp {
         Warp {
-            // The last of each is for trials.
+            // The last register of each kind is scratch for trials.
             words: File::new(code.words as usize + 1),
             longs: File::new(code.longs as usize + 1),
             predicates: vec![0; code.predicates as usize],

@@ -1,7 +1,7 @@
 //! Operands of a tile's epilogue, such as a matrix that is added to the product. If they come from far away, they are fetched before
 //! the unrolled loop of the multiply-adds; otherwise the next tile would wait for them too.
 
-use super::{Fetch, LINE, Nest, bytes};
+use super::{Fetch, LINE, LoopNest, bytes};
 use rustc_hash::FxHashSet;
 use tinyspec_backends::Target;
 use tinyspec_ir::address::in_param;
@@ -12,7 +12,7 @@ use tinyspec_ir::{Graph, NodeId, Op};
 /// The most lines fetched for a tile: the first cache tracks no more misses at once.
 const MOST: usize = 64;
 
-pub(super) fn find(graph: &Graph, nest: &Nest, target: &Target, found: &mut dyn FnMut(usize, Fetch)) {
+pub(super) fn find(graph: &Graph, nest: &LoopNest, target: &Target, found: &mut dyn FnMut(usize, Fetch)) {
     for own in nest.loops.iter().filter(|own| own.unrolled > 1) {
         let visible = visible(graph, &nest.list[..own.start]);
         let mut lines = FxHashSet::default();
@@ -29,7 +29,7 @@ pub(super) fn find(graph: &Graph, nest: &Nest, target: &Target, found: &mut dyn 
 }
 
 /// The Loads between the end of a loop and the next loop; its other versions do not stand in between.
-fn loads_behind(graph: &Graph, nest: &Nest, end: usize) -> Vec<NodeId> {
+fn loads_behind(graph: &Graph, nest: &LoopNest, end: usize) -> Vec<NodeId> {
     let mut rest = &nest.list[end + 1..];
     while let [endif, block, ..] = *rest
         && is_otherwise(graph, endif, block)

@@ -1,14 +1,15 @@
 //! Blocks that a loop packs into LOCAL memory before it works on them, or reads repeatedly in place: while it works on one, the next
 //! is fetched. This overlaps memory and arithmetic over more instructions than a processor looks ahead by itself.
 
-use super::{Arithmetic, LINE, Loop, Nest, bytes, fetch, is_local};
+use super::{Arithmetic, LINE, Loop, LoopNest, bytes, fetch, is_local};
 use crate::lower::linear::Instructions;
 use rustc_hash::FxHashMap;
 use std::iter::once;
 use tinyspec_backends::Target;
 use tinyspec_ir::address::{Sum, in_param};
 use tinyspec_ir::instruction::Instruction;
-use tinyspec_ir::{Builder, Graph, NodeId, Op, Result, dim};
+use tinyspec_ir::instructions::lanes;
+use tinyspec_ir::{Arg, Graph, NodeId, Op, Result};
 
 /// The most lines fetched in one trip: the processor tracks no more misses at once.
 const AT_ONCE: i64 = 8;
@@ -26,17 +27,17 @@ pub(super) struct Block {
     buffer: NodeId,
     /// Where the block begins, in elements.
     start: Sum,
-    /// Bytes from one run of lines to the next, and how many there are, the innermost first.
+    /// The stride between runs of lines in bytes and their number, innermost first.
     rows: Vec<(i64, i64)>,
     /// Lines of a run.
     run: i64,
     /// The loop around the copy.
     around: usize,
-    /// No cache holds the whole buffer.
+    /// Whether the buffer exceeds the caches.
     is_far: bool,
-    /// The first cache holds the block, beside this trip's.
+    /// Whether the first cache holds it beside the current block.
     is_small: bool,
-    /// The work itself waits for it, not a copy before.
+    /// Whether the work itself reads it, rather than a copy before the work.
     is_awaited: bool,
 }
 
@@ -50,7 +51,7 @@ enum Reads {
     Rows,
 }
 
-/// A loop inside the one that is looked at, as it was before it was unrolled.
+/// An inner loop before unrolling.
 struct Inner {
     range: NodeId,
     trips: i64,
@@ -58,20 +59,20 @@ struct Inner {
 }
 
 impl Inner {
-    /// How far a trip goes on, where the index has so many times the Range.
+    /// The distance between two trips, given the coefficient of the Range.
     fn step(&self, factor: i64) -> i64 {
         factor / self.unrolled
     }
 }
 
-/// Which constants the index of a read has in the first trip of unrolled loops, ascending.
+/// The constants of those reads that belong to the first trip of each unrolled loop, ascending.
 fn first_trip(inside: &[Inner], read: &Read, mut constants: Vec<i64>) -> Vec<i64> {
     constants.sort_unstable();
     constants.dedup();
     for inner in inside.iter().filter(|inner| inner.unrolled > 1) {
-        let Some(term) = read.index.terms.iter().find(|term| term.0 == inner.range) else { continue };
+        let step = inner.step(read.index.coefficient(inner.range));
         let all = constants.clone();
-        constants.retain(|constant| !all.contains(&(constant - inner.step(term.1))));
+        constants.retain(|constant| step == 0 || !all.contains(&(constant - step)));
     }
     constants
 }
@@ -84,7 +85,7 @@ struct Read {
 }
 
 /// The blocks to fetch, by the loop that fetches them in small parts.
-pub(super) fn find(graph: &Graph, nest: &Nest, target: &Target) -> FxHashMap<usize, Vec<Block>> {
+pub(super) fn find(graph: &Graph, nest: &LoopNest, target: &Target) -> FxHashMap<usize, Vec<Block>> {
     let mut found: FxHashMap<usize, Vec<Block>> = FxHashMap::default();
     if !runs_each_trip(graph, nest) {
         return found;
@@ -114,8 +115,9 @@ pub(super) fn find(graph: &Graph, nest: &Nest, target: &Target) -> FxHashMap<usi
     found
 }
 
-/// Trips are counted by loops alone: none stands in a condition, unless other versions of it stand in the opposite ones.
-fn runs_each_trip(graph: &Graph, nest: &Nest) -> bool {
+/// Whether trip counts alone tell how often a loop runs: none stands in a condition, unless its other versions stand in the opposite
+/// ones.
+fn runs_each_trip(graph: &Graph, nest: &LoopNest) -> bool {
     let (mut conditions, mut loops) = (0, 0..nest.loops.len());
     nest.list.iter().all(|&node| {
         match graph.op(node) {
@@ -131,8 +133,8 @@ fn runs_each_trip(graph: &Graph, nest: &Nest) -> bool {
     })
 }
 
-impl Nest<'_> {
-    /// The loops from `number` down to the one that runs most often, and how often that is.
+impl LoopNest<'_> {
+    /// The path from a loop down to the innermost one that runs most often, and how often that runs.
     fn hottest(&self, number: usize) -> (Vec<usize>, i64) {
         let own = &self.loops[number];
         let Some(trips) = own.all_trips() else { return (Vec::new(), 0) };
@@ -145,7 +147,7 @@ impl Nest<'_> {
 
 struct Blocks<'a> {
     graph: &'a Graph,
-    nest: &'a Nest<'a>,
+    nest: &'a LoopNest<'a>,
     target: &'a Target,
 }
 
@@ -173,7 +175,7 @@ impl Blocks<'_> {
         let inner =
             |inner: &Loop| Some(Inner { range: inner.range, trips: inner.all_trips()?, unrolled: inner.unrolled });
         let Some(inside) = within.map(inner).collect::<Option<Vec<Inner>>>() else { return Vec::new() };
-        let step = |index: &Sum| index.terms.iter().find(|term| term.0 == own.range).map_or(0, |term| term.1);
+        let step = |index: &Sum| index.coefficient(own.range);
         let is_meant = |read: &Read| match reads {
             Reads::All => true,
             Reads::Again => step(&read.index) == 0,
@@ -198,7 +200,7 @@ impl Blocks<'_> {
         blocks
     }
 
-    /// The last cache hardly holds the buffer beside others.
+    /// Whether the buffer takes a large share of the last cache.
     fn is_crowded(&self, buffer: NodeId) -> bool {
         bytes(self.graph, buffer) > self.target.cache_bytes[2] as i64 / 4
     }
@@ -206,8 +208,7 @@ impl Blocks<'_> {
     fn read(&self, load: NodeId) -> Option<Read> {
         let graph = self.graph;
         let (buffer, index) = (graph.op(load) == Op::Load).then(|| in_param(graph, graph.source(load, 0)))??;
-        let lanes = dim::static_shape(&graph.props(load).shape)?.iter().product();
-        Some(Read { buffer, index: index.where_all_hold(graph), lanes })
+        Some(Read { buffer, index: index.where_all_hold(graph), lanes: lanes(graph, load) })
     }
 
     fn block(&self, read: &Read, constants: Vec<i64>, own: &Loop, inside: &[Inner]) -> Option<Block> {
@@ -233,7 +234,7 @@ impl Blocks<'_> {
         }
         let moves = start.terms.iter().any(|term| term.0 == self.nest.loops[around].range);
         steps.sort_unstable();
-        // Steps within what the smaller ones reach make it longer, others repeat it.
+        // A step within the extent of the smaller ones extends it; a larger one repeats it.
         let (mut reach, mut rows) = (size, Vec::<(i64, i64)>::new());
         for (step, trips) in steps {
             match rows.last_mut() {
@@ -268,9 +269,9 @@ impl Block {
         self.rows.iter().fold(self.run, |lines, row| lines.saturating_mul(row.1))
     }
 
-    /// The outermost loop of a chain that fetches the block in small parts, if there is work enough for all of them. Where most
-    /// trips have nothing to fetch, it costs them more than what a cache would take longer.
-    fn place(&self, nest: &Nest, chain: &[usize]) -> Option<usize> {
+    /// The outermost loop of a chain that can fetch the block in small parts, if there is enough work to hide them. If most trips
+    /// would have nothing to fetch, the overhead exceeds the latency that is hidden.
+    fn place(&self, nest: &LoopNest, chain: &[usize]) -> Option<usize> {
         let lines = self.lines();
         let (mut total, mut found, mut work) = (1i64, None, 0i64);
         for &number in chain {
@@ -287,8 +288,14 @@ impl Block {
         (is_often && work >= lines.saturating_mul(WORK)).then_some(number)
     }
 
-    /// Emits the fetch of this trip's part, in the innermost of the open loops.
-    pub fn emit(&self, graph: &mut Graph, instructions: &mut Instructions, nest: &Nest, open: &[usize]) -> Result<()> {
+    /// Emits the fetches of one trip of the innermost open loop.
+    pub fn emit(
+        &self,
+        graph: &mut Graph,
+        instructions: &mut Instructions,
+        nest: &LoopNest,
+        open: &[usize],
+    ) -> Result<()> {
         let Some(position) = open.iter().position(|&number| number == self.around) else { return Ok(()) };
         let (around, inside) = open.split_at(position + 1);
         let mut index = Arithmetic { graph, instructions };
@@ -335,13 +342,13 @@ impl Block {
         Ok(())
     }
 
-    /// Where the block of the next trip begins: at the end of a loop, that of the next trip of the loop around it.
-    fn next(&self, index: &mut Arithmetic, nest: &Nest, around: &[usize]) -> Result<NodeId> {
+    /// Where the block of the next trip begins; after the last trip, that of the next trip of the loop around it.
+    fn next(&self, index: &mut Arithmetic, nest: &LoopNest, around: &[usize]) -> Result<NodeId> {
         let mut start = index.number(self.start.constant);
         let mut further: Option<NodeId> = None;
         for &number in around {
             let own = &nest.loops[number];
-            let step = self.start.terms.iter().find(|term| term.0 == own.range).map_or(0, |term| term.1);
+            let step = self.start.coefficient(own.range);
             if step != 0 {
                 let at = index.scaled(own.range, step)?;
                 start = index.binary(Op::Add, start, at)?;
@@ -354,7 +361,7 @@ impl Block {
                     let goes_on = index.binary(Op::CmpLt, trip, last)?;
                     let back = index.number(step.wrapping_mul(1 - trips));
                     let outer = index.binary(Op::Add, outer, back)?;
-                    index.instructions.push(index.graph, Op::Where, &[goes_on, one, outer], tinyspec_ir::Arg::None)?
+                    index.instructions.push(index.graph, Op::Where, &[goes_on, one, outer], Arg::None)?
                 }
                 _ => one,
             });

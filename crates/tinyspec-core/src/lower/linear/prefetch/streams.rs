@@ -1,30 +1,31 @@
 //! Loads that a hardware prefetcher, which follows runs of lines within a page, does not anticipate.
 
-use super::{Fetch, LINE, Nest, bytes, is_barrier, is_local};
+use super::{Fetch, LINE, LoopNest, bytes, is_barrier, is_local};
 use rustc_hash::FxHashMap;
 use tinyspec_backends::Target;
 use tinyspec_ir::address::{Sum, base_and_index, behind_after, register};
 use tinyspec_ir::instruction::Instruction;
-use tinyspec_ir::{Builder, Graph, NodeId, Op, dim};
+use tinyspec_ir::instructions::lanes;
+use tinyspec_ir::{Graph, NodeId, Op};
 
-/// A step of so many bytes leaves the run of lines that the processor reads ahead of.
+/// The least step, in bytes, that leaves the run of lines that a hardware prefetcher follows.
 const RUN: i64 = 1024;
-/// Lines a multiple of so many bytes apart share few sets of the first cache.
+/// Lines at multiples of this stride, in bytes, compete for a few sets of the first cache.
 const ALIAS_STRIDE: i64 = 1024;
-/// Bytes of a load that are worth an instruction more.
+/// Bytes of the smallest load that is worth a prefetch.
 const LEAST_VECTOR: i64 = 32;
-/// Lines come in pairs: the second-level cache asks for the neighbour by itself.
+/// Bytes of a pair of lines: the second cache fetches the adjacent line by itself.
 const PAIR: i64 = 2 * LINE;
-/// Trips after which what is read ahead is needed: some 100 ns from memory, fewer from the last cache.
+/// The prefetch distance in trips, from memory (some 100 ns) and from the last cache.
 const TRIPS_AHEAD: i64 = 8;
 const TRIPS_AHEAD_IN_CACHE: i64 = 4;
-/// The same where a tile of multiply-adds is the work of a trip: of those the processor itself sees half as many ahead.
+/// The same if a trip computes a tile of multiply-adds, of which the out-of-order window holds half as many.
 const TRIPS_AHEAD_OF_WORK: i64 = 32;
-/// Bytes ahead at which streams are fetched, all together: in pages that the processor has not begun to read ahead in.
+/// The prefetch distance of all streams together, in bytes: pages that the hardware prefetcher has not reached.
 const STREAM_AHEAD: i64 = 8_192;
-/// Instructions for each load, from which on the processor sees too few loads ahead of itself: of one stream, and of several.
+/// Instructions per load above which the out-of-order window holds too few loads, for one stream and for several.
 const MIN_OPS_PER_LOAD: [usize; 2] = [3, 6];
-/// Bytes read for each that is stored, at least, where reading sets the pace.
+/// The least ratio of bytes read to bytes stored at which a loop is bound by its reads.
 const READ_PER_STORED: usize = 8;
 
 /// The reads of a buffer by the trips of a loop, `bytes` further on each time.
@@ -51,7 +52,7 @@ struct Access {
 
 struct Streams<'a> {
     graph: &'a Graph,
-    nest: &'a Nest<'a>,
+    nest: &'a LoopNest<'a>,
     target: &'a Target,
     /// How many instructions use each node.
     users: FxHashMap<NodeId, usize>,
@@ -61,9 +62,11 @@ struct Streams<'a> {
     fetched: FxHashMap<Row, Vec<i64>>,
     /// The loops that read each row, in order, with the start of their reads.
     readers: FxHashMap<Row, Vec<(usize, i64)>>,
+    /// [`Streams::streams`] by loop, buffer and step: the loads of a loop ask the same.
+    known: FxHashMap<(usize, NodeId, i64), Option<i64>>,
 }
 
-pub(super) fn find(graph: &Graph, nest: &Nest, target: &Target, found: &mut dyn FnMut(usize, Fetch)) {
+pub(super) fn find(graph: &Graph, nest: &LoopNest, target: &Target, found: &mut dyn FnMut(usize, Fetch)) {
     let mut users: FxHashMap<NodeId, usize> = FxHashMap::default();
     for &user in nest.list {
         let sources = graph.sources(user);
@@ -72,8 +75,8 @@ pub(super) fn find(graph: &Graph, nest: &Nest, target: &Target, found: &mut dyn 
             *users.entry(source).or_default() += 1;
         }
     }
-    let (fetched, readers) = (FxHashMap::default(), FxHashMap::default());
-    let mut streams = Streams { graph, nest, target, users, open: Vec::new(), fetched, readers };
+    let (fetched, readers, known) = Default::default();
+    let mut streams = Streams { graph, nest, target, users, open: Vec::new(), fetched, readers, known };
     let mut loops = 0..nest.loops.len();
     for (position, &node) in nest.list.iter().enumerate() {
         match graph.op(node) {
@@ -106,20 +109,26 @@ impl Streams<'_> {
         let (graph, place) = (self.graph, self.graph.source(load, 0));
         let (base, index) = base_and_index(graph, place).filter(|_| register(graph, place).is_none())?;
         let index = match index {
-            Some(index) if !graph.props(index).shape.iter().all(|dim| dim.as_const() == Some(1)) => return None,
+            Some(index) if lanes(graph, index) > 1 => return None,
             Some(index) => Sum::of(graph, index),
             None => Sum::default(),
         };
         let size = graph.dtype(base).size() as i64;
-        let lanes: i64 = dim::static_shape(&graph.props(load).shape)?.iter().product();
         let step_of = |number: Option<&usize>| {
             let range = number.map(|&number| self.nest.loops[number].range);
-            let factor = index.terms.iter().find(|term| Some(term.0) == range).map_or(0, |term| term.1);
-            factor.saturating_mul(size)
+            range.map_or(0, |range| index.coefficient(range)).saturating_mul(size)
         };
         let (step, row) = (step_of(self.open.last()), step_of(self.open.iter().nth_back(1)));
         let start = index.clone().where_all_hold(graph).constant.saturating_mul(size);
-        Some(Access { load, buffer: behind_after(graph, base), index, bytes: size * lanes, step, row, start })
+        Some(Access {
+            load,
+            buffer: behind_after(graph, base),
+            index,
+            bytes: size * lanes(graph, load),
+            step,
+            row,
+            start,
+        })
     }
 
     /// Whether this trip has fetched nothing yet within `span` bytes before the access; notes it as fetched.
@@ -149,7 +158,7 @@ impl Streams<'_> {
         let copies = own.body.iter().any(|&node| self.graph.op(node) == Op::Store && is_local(self.graph, node));
         let is_near = bytes(self.graph, access.buffer) <= self.target.cache_bytes[2] as i64;
         let (trips, instruction) = match is_near {
-            // Rows so far apart all belong to the same few sets of the first cache.
+            // Rows at this stride compete for the same few sets of the first cache.
             _ if copies && step % ALIAS_STRIDE == 0 => (TRIPS_AHEAD_OF_WORK, Instruction::PrefetchSecond),
             _ if copies => (TRIPS_AHEAD_OF_WORK, Instruction::Prefetch),
             true => (TRIPS_AHEAD_IN_CACHE, Instruction::Prefetch),
@@ -168,7 +177,7 @@ impl Streams<'_> {
         let length = self.nest.loops[inner].trips.unwrap_or(0).saturating_mul(access.step);
         let is_row = access.step > 0 && length > access.row / 2 && length <= access.row;
         let first = self.target.cache_bytes[0] as i64;
-        // Short vectors take longer over a row, so that a longer one has come in time; the first cache does not hold two of those.
+        // With short vectors a row takes longer, which leaves time for a long one; the first cache does not hold two long rows.
         let is_short = (self.target.vector_bytes as i64) < LINE;
         let (instruction, most) = match is_short && access.row > first / 3 {
             true => (Instruction::PrefetchSecond, first / 2),
@@ -183,7 +192,7 @@ impl Streams<'_> {
         if !is_row || !fits || access.bytes < LEAST_VECTOR || second != by || !self.begins(access, LINE) {
             return None;
         }
-        // Where the first loop is some rows ahead it follows at once: what it needs next is on its way then.
+        // If the first loop reads some rows ahead, it needs its next row right after this loop.
         let lead = first.saturating_sub(start);
         let leads = lead > 0 && lead.checked_rem(access.row) == Some(0);
         Some((if leads { lead.saturating_add(2 * access.row) } else { access.row }, instruction))
@@ -197,7 +206,11 @@ impl Streams<'_> {
         if !is_run || !is_large || !is_param || access.bytes < LEAST_VECTOR {
             return None;
         }
-        let streams = self.streams(*self.open.last()?, access.buffer, access.step)?;
+        let key = (*self.open.last()?, access.buffer, access.step);
+        let known = self.known.get(&key).copied();
+        let streams = known.unwrap_or_else(|| self.streams(key.0, key.1, key.2));
+        self.known.insert(key, streams);
+        let streams = streams?;
         self.begins(access, PAIR).then_some((STREAM_AHEAD / streams, Instruction::Prefetch))
     }
 
@@ -211,10 +224,7 @@ impl Streams<'_> {
         };
         let body = self.nest.inside(number);
         let reads = body.iter().filter(is_read).count();
-        let bytes = |value: NodeId| {
-            let lanes = dim::static_shape(&graph.props(value).shape).map_or(1, |shape| shape.iter().product::<i64>());
-            lanes as usize * graph.dtype(value).size()
-        };
+        let bytes = |value: NodeId| lanes(graph, value) as usize * graph.dtype(value).size();
         let is_memory =
             |node: &&NodeId| graph.op(**node) == Op::Store && register(graph, graph.source(**node, 0)).is_none();
         let stored: usize = body.iter().filter(is_memory).map(|&node| bytes(graph.source(node, 1))).sum();

@@ -1,6 +1,6 @@
 //! Loops over tiles, LOCAL buffers in order, and values at other places: what blocks are written with.
 
-use crate::lower::optimize::windows::next_id;
+use crate::lower::live::next_range_id;
 use crate::lower::replace::replace;
 use crate::lower::sum::Sum;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -36,7 +36,7 @@ pub(super) struct Nest<'a> {
 
 impl<'a> Nest<'a> {
     pub fn new(graph: &'a mut Graph, width: i64) -> Nest<'a> {
-        let next_id = next_id(graph);
+        let next_id = next_range_id(graph, graph.nodes());
         Nest { graph, width, global: None, next_id, next_slot: 0 }
     }
 

@@ -1,7 +1,6 @@
 //! What a kernel must be for its sums to be made block by block.
 
 use crate::lower::live::{self, Live};
-use crate::lower::optimize::windows::next_id;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
@@ -131,7 +130,7 @@ impl Canonical {
         let mut map: FxHashMap<NodeId, NodeId> = FxHashMap::default();
         // By whether it is inside, its position, and its trips.
         let mut known: FxHashMap<(bool, usize, i64), NodeId> = FxHashMap::default();
-        let mut id = next_id(graph);
+        let mut id = live::next_range_id(graph, graph.nodes());
         for (is_inner, reduces) in [(false, &outer), (true, &inner)] {
             for &reduce in reduces {
                 let ranges: SmallVec<[NodeId; 4]> = graph.sources(reduce)[1..].into();

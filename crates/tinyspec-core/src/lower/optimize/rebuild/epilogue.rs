@@ -7,7 +7,6 @@ use super::element;
 use crate::lower::fold::{both, conjuncts};
 use crate::lower::live::{self, Live};
 use crate::lower::loops::{closed, grouped};
-use crate::lower::optimize::windows::next_id;
 use crate::lower::select::decompose::Sizes;
 use crate::lower::terms::Sums;
 use rustc_hash::FxHashMap;
@@ -138,7 +137,7 @@ impl Epilogue {
         let (mut new, mut loops) = (FxHashMap::default(), self.outer.clone());
         for &range in &tile {
             let kind = if range == self.row { AxisType::Loop } else { AxisType::Upcast };
-            let again = graph.range(graph.source(range, 0), next_id(graph), kind)?;
+            let again = graph.range(graph.source(range, 0), live::next_range_id(graph, graph.nodes()), kind)?;
             new.insert(range, again);
             loops.push(again);
         }

@@ -5,8 +5,8 @@
 use super::element;
 use crate::lower::fold;
 use crate::lower::live;
+use crate::lower::live::next_range_id;
 use crate::lower::loops::{closed, grouped};
-use crate::lower::optimize::windows::next_id;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_ir::rewrite::{substitute, transform};
@@ -117,7 +117,7 @@ impl Rows {
         let (map, loops) = again(graph, around)?;
         let trips = live::trips(graph, inside[0]).filter(|&trips| trips > 1);
         let before = graph.index(trips.unwrap_or(1) - 1);
-        let column = graph.range(before, next_id(graph), AxisType::Loop)?;
+        let column = graph.range(before, next_range_id(graph, graph.nodes()), AxisType::Loop)?;
         let mut whole = map.clone();
         whole.insert(inside[0], column);
         if trips.is_none() || !self.opens(graph, inside[0], column, &whole)? {
@@ -230,7 +230,7 @@ fn again(graph: &mut Graph, ranges: &[NodeId]) -> Result<(FxHashMap<NodeId, Node
             Arg::Range { axis: AxisType::Upcast, .. } => AxisType::Upcast,
             _ => AxisType::Loop,
         };
-        let again = graph.range(graph.source(range, 0), next_id(graph), kind)?;
+        let again = graph.range(graph.source(range, 0), next_range_id(graph, graph.nodes()), kind)?;
         map.insert(range, again);
         new.push(again);
     }

@@ -6,7 +6,6 @@
 //! The last two loops of a row become one, so that its stores spread over the time that its sums take.
 
 use crate::lower::live::{self, Live, RangeSet};
-use crate::lower::optimize::windows::next_id;
 use crate::lower::replace::Replacement;
 use crate::lower::sum::{self, Sum};
 use rustc_hash::FxHashSet;
@@ -22,7 +21,14 @@ const KEPT_ROWS: i64 = 2;
 pub(super) fn stagger(graph: &mut Graph, sink: NodeId, row: NodeId) -> Result<NodeId> {
     let Some(stages) = Stages::of(graph, sink, row)? else { return Ok(sink) };
     let count = stages.levels.len() as i64;
-    let mut build = Build { next_id: next_id(graph), graph, stages: &stages, counter: None, last: None, outside: None };
+    let mut build = Build {
+        next_id: live::next_range_id(graph, graph.nodes()),
+        graph,
+        stages: &stages,
+        counter: None,
+        last: None,
+        outside: None,
+    };
     for trip in -count..0 {
         build.trip(&Sum::constant(trip))?;
     }
