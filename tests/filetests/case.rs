@@ -4,7 +4,7 @@ use tinyspec::backends::{Processor, Target, Workgroups};
 use tinyspec::ir::rewrite::{Permission, RuleSet};
 use tinyspec::ir::{DType, Op, rules};
 use tinyspec_core::lower::optimize::OptOp;
-use tinyspec_core::lower::rangeify::Overwrite;
+use tinyspec_core::lower::rangeify::Donation;
 
 /// A case, as it stands in its file.
 pub struct Case<'a> {
@@ -17,7 +17,7 @@ pub struct Case<'a> {
     /// Those that run first.
     pub rules: Vec<&'a RuleSet>,
     /// Results over inputs.
-    pub overwrite: Vec<Overwrite>,
+    pub donations: Vec<Donation>,
     pub input: &'a str,
     pub expected: &'a str,
 }
@@ -36,7 +36,7 @@ impl<'a> Case<'a> {
             target: target(),
             schedule: None,
             rules: vec![],
-            overwrite: vec![],
+            donations: vec![],
             input,
             expected,
         };
@@ -56,12 +56,12 @@ impl<'a> Case<'a> {
                             .collect::<Result<_, _>>()?,
                     );
                 }
-                "overwrite" => {
+                "donate" => {
                     let numbers = rest.split(' ').map(|pair| {
                         let (output, slot) = pair.split_once('/')?;
-                        Some(Overwrite { output: output.parse().ok()?, slot: slot.parse().ok()?, only_part: false })
+                        Some(Donation { output: output.parse().ok()?, slot: slot.parse().ok()?, only_part: false })
                     });
-                    case.overwrite = numbers.collect::<Option<_>>().ok_or(format!("`{rest}` is no `result/slot`"))?;
+                    case.donations = numbers.collect::<Option<_>>().ok_or(format!("`{rest}` is no `result/slot`"))?;
                 }
                 "rules" => case.rules = rest.split(' ').map(table).collect::<Result<Vec<_>, _>>()?.concat(),
                 _ => return Err(format!("`{word}` is not expected in a header")),

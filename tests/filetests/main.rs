@@ -25,7 +25,7 @@
 //!   such as `contract`. Other stages apply them before Rangeify, if the line is there.
 //! * `target` changes facts of the target, which has vectors of 16 bytes; `processor=` makes it one of the table; `native=` lists ops beyond the primitives,
 //!   `workgroups=` makes it a GPU with so many threads in a workgroup.
-//! * `overwrite` says which results may take the memory of an input, as `result/slot`, where `rangeify` allows it.
+//! * `donate` says which results may take the memory of an input, as `result/slot`, where `rangeify` allows it.
 //! * `schedule` gives Optimize its ops, as they are printed, with `;` between them; without it the heuristics choose.
 //!
 //! What comes out is checked by the verifier of its stage; a refusal is printed as `error: …`. `TINYSPEC_BLESS=1 cargo test -p tinyspec-tests --test filetests`

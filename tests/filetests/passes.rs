@@ -42,8 +42,7 @@ fn run(case: &Case) -> Result<String, Error> {
     verify::tensor(&graph, &roots)?;
     roots = Rewriter::new(&case.rules).rewrite(&mut graph, &roots)?;
     let schedule = rangeify::rangeify(&graph, &roots, &case.target)?;
-    let (schedule, _) = rangeify::overwrite(schedule, &case.overwrite)?;
-    let schedule = rangeify::alike(schedule)?;
+    let schedule = passes::run_on_schedule(passes::SCHEDULE, schedule, &case.donations)?;
     verify::schedule(&schedule.graph, schedule.root, &schedule.buffers)?;
     if to == Place::Tensors {
         for call in &schedule.calls {

@@ -16,6 +16,7 @@ mod models;
 mod mutations;
 #[path = "../conformance/programs.rs"]
 mod programs;
+mod replay;
 #[path = "../conformance/run.rs"]
 #[allow(dead_code)]
 mod run;

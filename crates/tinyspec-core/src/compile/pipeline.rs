@@ -8,8 +8,8 @@ use super::program::{self, Rendered};
 use crate::cache;
 use crate::device::Device;
 use crate::lower::optimize::{Estimate, OptOp, Scheduler};
-use crate::lower::pass::{self, checked};
-use crate::lower::rangeify::{self, ByHand, Costs, KernelCall, Overwrite, Schedule};
+use crate::lower::pass;
+use crate::lower::rangeify::{self, ByHand, Costs, Donation, KernelCall, Schedule};
 use crate::lower::{kernel, loops, parts, passes};
 use crate::profile::{self, Level};
 use crate::search::{self, Source};
@@ -37,7 +37,7 @@ pub(crate) fn compile_over(
     graph: &Graph,
     outputs: &[NodeId],
     device: &Arc<Device>,
-    wanted: &[Overwrite],
+    wanted: &[Donation],
 ) -> Result<Plan> {
     let (blueprint, granted) = blueprint_over(graph, outputs, device, wanted)?;
     let mut plan = blueprint.plan(&|_| None)?;
@@ -58,8 +58,8 @@ fn blueprint_over(
     graph: &Graph,
     outputs: &[NodeId],
     device: &Arc<Device>,
-    wanted: &[Overwrite],
-) -> Result<(Blueprint, Vec<Overwrite>)> {
+    wanted: &[Donation],
+) -> Result<(Blueprint, Vec<Donation>)> {
     let _timer = profile::plan_timer();
     if cfg!(debug_assertions) || profile::verifies() {
         verify::tensor(graph, outputs)?;
@@ -73,18 +73,16 @@ fn blueprint_over(
     let (mut apart, mut failures) = (FxHashSet::default(), Vec::new());
     loop {
         let schedule = rangeify::rangeify_apart(&graph, &outputs, device.target(), &apart)?;
-        let (schedule, granted) = rangeify::overwrite(schedule, wanted)?;
-        let schedule = rangeify::alike(schedule)?;
-        checked("rangeify", || verify::schedule(&schedule.graph, schedule.root, &schedule.buffers))?;
+        let schedule = passes::run_on_schedule(passes::SCHEDULE, schedule, wanted)?;
         if profile::shows(Level::Stages) {
-            profile::stage("schedule", &schedule.graph, &[schedule.root]);
             tinyspec_backends::tell!("{}", schedule.explain(&graph));
         }
         match kernels(&schedule, device)? {
             Ok(kernels) => {
                 failures.iter().for_each(|failure: &Failure| failure.warn("its sums run in kernels of their own"));
                 let reference = reference(&schedule, device)?;
-                return Ok((Blueprint::new(&schedule, &kernels, device).compared_with(reference), granted));
+                let blueprint = Blueprint::new(&schedule, &kernels, device).compared_with(reference);
+                return Ok((blueprint, schedule.donations));
             }
             Err(failed) => {
                 let before = apart.len();

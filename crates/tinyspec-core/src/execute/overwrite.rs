@@ -7,7 +7,7 @@ use crate::compile::Plan;
 use crate::device::{Device, Storage};
 use crate::lazy::Node;
 use crate::lazy::callify::{Walk, needed};
-use crate::lower::rangeify::Overwrite;
+use crate::lower::rangeify::Donation;
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -20,7 +20,7 @@ static OVERWRITING: RwLock<()> = RwLock::new(());
 
 /// A state that may be overwritten.
 pub(super) struct State {
-    pub wish: Overwrite,
+    pub wish: Donation,
     node: Arc<Node>,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn wanted(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> 
             let node = leaves[slot as usize];
             let is_here = walk.leaves.get(slot as usize).is_some_and(|storage| Arc::ptr_eq(storage.device(), device));
             if is_here && node.props.dtype == root.props.dtype && node.props.shape == root.props.shape {
-                states.push(State { wish: Overwrite { output, slot, only_part }, node: node.clone() });
+                states.push(State { wish: Donation { output, slot, only_part }, node: node.clone() });
             }
         }
     }

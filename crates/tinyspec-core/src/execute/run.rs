@@ -11,7 +11,7 @@ use crate::device::{Device, Owner, Storage, default_device};
 use crate::kept::Kept;
 use crate::lazy::callify::{Callified, Walk};
 use crate::lazy::{History, Node};
-use crate::lower::rangeify::Overwrite;
+use crate::lower::rangeify::Donation;
 use crate::profile::{self, Launched, Level};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -182,7 +182,7 @@ fn run_walk(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> Result<()
     run_plan(roots, walk, device, &plan, history, None)
 }
 
-fn plan_of(walk: &Walk, device: &Arc<Device>, over: &[Overwrite]) -> Result<Arc<Plan>> {
+fn plan_of(walk: &Walk, device: &Arc<Device>, over: &[Donation]) -> Result<Arc<Plan>> {
     let key = match over {
         [] => walk.key,
         _ => ContentHash::of(&(walk.key, over)),

@@ -5,7 +5,7 @@ use crate::compile::{self, Plan, Ranged, own};
 use crate::device::{Device, Owner, Storage, device_of};
 use crate::execute::{plan_for, run};
 use crate::lazy::{Node, Sizes, Sources};
-use crate::lower::rangeify::Overwrite;
+use crate::lower::rangeify::Donation;
 use crate::tensor::Tensor;
 use crate::{Error, Result};
 use smallvec::SmallVec;
@@ -221,8 +221,8 @@ impl Prepared {
             }
         }
         self.states = states.iter().map(|&(result, argument)| State { result, argument }).collect();
-        let wish = |&(output, argument): &(usize, usize)| Overwrite { output, slot: argument as u32, only_part: false };
-        let wanted: Vec<Overwrite> = states.iter().map(wish).collect();
+        let wish = |&(output, argument): &(usize, usize)| Donation { output, slot: argument as u32, only_part: false };
+        let wanted: Vec<Donation> = states.iter().map(wish).collect();
         let key = ContentHash::of(&(graph.content_hash(results), &wanted));
         let plan =
             plan_for(key, &self.device, || compile::compile_over(graph, results, &self.device, &wanted).map(Arc::new))?;

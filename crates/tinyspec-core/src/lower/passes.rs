@@ -1,14 +1,14 @@
 //! The passes over a program and over its kernels, in order, and the forms between them ("Lowering Pipeline").
 //!
 //! Passes over a tensor graph run before Rangeify cuts it into kernels: [`SIMPLIFY`] passes never weigh profit, [`DIVIDE`] passes
-//! divide what is too long for one kernel. A pass over a kernel takes it in one form and leaves it in another, or in the same
+//! divide what is too long for one kernel. [`SCHEDULE`] passes run over the kernels' Calls. A pass over a kernel takes it in one form and leaves it in another, or in the same
 //! one: [`CANONICAL`] passes, which never weigh profit, run before the schedule
-//! ([`Scheduler`](super::optimize::Scheduler)), [`LOWERING`] passes after it. No pass knows of any other. [`run_on_tensors`] and
-//! [`run`] drive them: they verify the result of each, show it, and accumulate the time that each takes.
+//! ([`Scheduler`](super::optimize::Scheduler)), [`LOWERING`] passes after it. No pass knows of any other. [`run_on_tensors`],
+//! [`run_on_schedule`] and [`run`] drive them: they verify the result of each, show it, and accumulate the time that each takes.
 
 pub use super::optimize::CANONICAL;
 pub use super::pass::{Form, INPUT, Observe, Pass, SCHEDULED, Stage, run};
-pub use super::rangeify::{DIVIDE, SIMPLIFY, TensorPass, run_on_tensors};
+pub use super::rangeify::{CUT, DIVIDE, SCHEDULE, SIMPLIFY, SchedulePass, TensorPass, run_on_schedule, run_on_tensors};
 
 use super::pass::pass;
 use super::{expand, linear, linearize, select, special};
@@ -44,7 +44,8 @@ pub fn observed() -> impl Iterator<Item = &'static str> {
 
 /// The names of all passes, and those under which a kernel is observed.
 fn names() -> impl Iterator<Item = &'static str> {
-    SIMPLIFY.iter().chain(DIVIDE).map(|pass| pass.name).chain(observed())
+    let of_tensors = SIMPLIFY.iter().chain(DIVIDE).map(|pass| pass.name);
+    of_tensors.chain(once(CUT)).chain(SCHEDULE.iter().map(|pass| pass.name)).chain(observed())
 }
 
 /// Checks `TINYSPEC_PASSES`.

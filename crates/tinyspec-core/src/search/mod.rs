@@ -13,7 +13,7 @@
 //!
 //! What the model is worth: it prunes. It leaves those neighbours that it holds for the best, and of what is timed then 80 to
 //! 97 % are within 5 % of its best estimate, so that their order says little: Spearman's correlation of it with the clock's is
-//! 0.4 to 0.8 for the product, 0.7 to 0.8 for attention, 0.25 for the convolution, 0.1 for softmax and -0.3 to 0.4 for layernorm. Rows that are staggered have
+//! 0.4 to 0.8 for the product, 0.7 to 0.8 for attention, 0.25 for the convolution, 0.1 for softmax and -0.3 to 0.4 for layernorm. Rows that are pipelined have
 //! equal estimates by all that the model counts, and what memory bounds differs by itself: one schedule of softmax took 506 and
 //! 621 µs within a search. `TINYSPEC_DEBUG=3` prints both numbers for each search.
 //!

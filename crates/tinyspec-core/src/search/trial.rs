@@ -5,6 +5,7 @@ use crate::compare::{difference, tolerance};
 use crate::device::{Device, Owner, Storage};
 use crate::lower::kernel;
 use crate::lower::optimize::moves::{Candidate, candidate};
+use crate::lower::optimize::transforms::Swap;
 use crate::lower::optimize::{OptOp, Scheduler};
 use std::ops::Range;
 use std::sync::Arc;
@@ -113,7 +114,7 @@ impl<'a> Trial<'a> {
         }
         let axes = self.scheduler.space(&[]).ok()?.axes;
         let loops = (0..axes.len()).filter(|&axis| axes[axis].kind == AxisType::Loop);
-        let swapped = loops.max_by_key(|&axis| axes[axis].trips).map(|most| vec![OptOp::Swap(0, most)]);
+        let swapped = loops.max_by_key(|&axis| axes[axis].trips).map(|most| vec![Swap(0, most).into()]);
         swapped.and_then(|ops| candidate(self.scheduler, ops)).or(Some(plain))
     }
 

@@ -7,7 +7,10 @@ use proptest::prelude::*;
 use tinyspec_backends::interpreter::simt;
 use tinyspec_backends::{Target, Workgroups};
 use tinyspec_core::lower::kernel::{finish, lower_kernel};
-use tinyspec_core::lower::optimize::{OptOp, Refusal, Scheduler, Space};
+use tinyspec_core::lower::optimize::transforms::{
+    Nolocals, Nontemporal, OptOp, Padto, Pipeline, Split, Stage, Swap, Tc,
+};
+use tinyspec_core::lower::optimize::{Refusal, Scheduler, Space};
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Const, DType, Graph, NodeId, Op, text};
 
@@ -217,23 +220,22 @@ pub fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
     use AxisType::{Global, GroupReduce, Local, Loop, Reduce, Thread, Unroll, Upcast, Warp};
     let kind =
         prop::sample::select(vec![Loop, Upcast, Reduce, Unroll, Global, Global, Local, Warp, Thread, GroupReduce]);
-    let split = (0..6usize, factor, kind, any::<bool>()).prop_map(|(axis, factor, target, top)| OptOp::Split {
-        axis,
-        factor,
-        target,
-        top,
-    });
-    let swap = (0..6usize, 0..6usize).prop_map(|(a, b)| OptOp::Swap(a, b));
-    let pad = (0..6usize, 2..9i64).prop_map(|(axis, multiple)| OptOp::Padto { axis, multiple });
-    let stage = (0..3u32, 0..7usize, any::<bool>()).prop_map(|(slot, at, first)| OptOp::Stage { slot, at, first });
-    let words = (0..4usize).prop_map(|axis| OptOp::Tc { axis });
-    let alone = prop_oneof![Just(OptOp::Nolocals), Just(OptOp::Nontemporal)];
+    let split = (0..6usize, factor, kind, any::<bool>())
+        .prop_map(|(axis, factor, target, top)| OptOp::from(Split { axis, factor, target, top }));
+    let swap = (0..6usize, 0..6usize).prop_map(|(a, b)| Swap(a, b).into());
+    let pad = (0..6usize, 2..9i64).prop_map(|(axis, multiple)| Padto { axis, multiple }.into());
+    let stage =
+        (0..3u32, 0..7usize, any::<bool>()).prop_map(|(slot, at, first)| Stage::Param { slot, at, first }.into());
+    let words = (0..4usize).prop_map(|axis| Tc { axis }.into());
+    let alone = prop_oneof![Just(Nolocals.into()), Just(Nontemporal.into())];
+    let value = prop_oneof![Just(Stage::Sums.into()), (0..2usize).prop_map(|value| Stage::Value(value).into())];
     let others = prop_oneof![16 => split, 4 => swap, 8 => pad.clone(), 4 => stage, 2 => alone];
     let others = prop::collection::vec(others, 0..7);
     // Only whole ranges become words, and nothing follows on rows in stages.
-    let last = prop::option::of((0..4usize).prop_map(|axis| OptOp::Stagger { axis }));
-    (prop::collection::vec(prop_oneof![1 => pad, 2 => words], 0..3), others, last)
-        .prop_map(|(first, others, last)| [first, others, Vec::from_iter(last)].concat())
+    let last = prop::option::of((0..4usize).prop_map(|axis| Pipeline { axis }.into()));
+    let values = prop::collection::vec(value, 0..3);
+    (prop::collection::vec(prop_oneof![1 => pad, 2 => words], 0..3), others, last, values)
+        .prop_map(|(first, others, last, values)| [first, others, Vec::from_iter(last), values].concat())
 }
 
 #[test]
@@ -241,21 +243,21 @@ fn without_locals_a_schedule_has_no_workgroups() {
     let target = targets().into_iter().find(|target| target.workgroups.is_some()).unwrap();
     let (kernel, sink, _) = kernels::matmul(32, 32, 32, (false, false), false);
     let scheduler = Scheduler::new(kernel.graph, sink, &target).unwrap();
-    let split = |factor, target| OptOp::Split { axis: 0, factor, target, top: false };
+    let split = |factor, target| OptOp::from(Split { axis: 0, factor, target, top: false });
     let [local, upcast] = [split(8, AxisType::Local), split(4, AxisType::Upcast)];
     assert!(scheduler.space(&[local.clone(), upcast.clone()]).is_ok());
-    assert!(scheduler.space(&[OptOp::Nolocals, upcast]).is_ok());
+    assert!(scheduler.space(&[Nolocals.into(), upcast]).is_ok());
     for refused in [
-        [OptOp::Nolocals, local.clone()],
-        [local, OptOp::Nolocals],
-        [OptOp::Nolocals, OptOp::Stage { slot: 1, at: 0, first: false }],
-        [OptOp::Stage { slot: 1, at: 0, first: false }, OptOp::Nolocals],
+        [Nolocals.into(), local.clone()],
+        [local, Nolocals.into()],
+        [Nolocals.into(), Stage::Param { slot: 1, at: 0, first: false }.into()],
+        [Stage::Param { slot: 1, at: 0, first: false }.into(), Nolocals.into()],
     ] {
         let error = scheduler.space(&refused).unwrap_err();
         assert!(error.to_string().contains("workgroup"), "{error}");
     }
-    assert_eq!("nolocals()".parse::<OptOp>().unwrap(), OptOp::Nolocals);
-    assert_eq!(OptOp::Nolocals.to_string(), "nolocals()");
+    assert_eq!("nolocals()".parse::<OptOp>().unwrap(), Nolocals.into());
+    assert_eq!(OptOp::from(Nolocals).to_string(), "nolocals()");
 }
 
 #[test]
@@ -295,12 +297,12 @@ fn check_schedule(case: Case, schedule: &[OptOp], target: usize) {
 
 /// Rows in stages, of kernels that walk along each one to three times; with rests of columns.
 #[test]
-fn staggered_rows_compute_the_same() {
+fn pipelined_rows_compute_the_same() {
     let along = |factor: i64, columns: usize, walks: usize| {
         let reduced = (0..walks).rev().map(|walk| (columns + 1 + walk, AxisType::Unroll));
-        let split = |(axis, target)| OptOp::Split { axis, factor, target, top: false };
+        let split = |(axis, target)| OptOp::from(Split { axis, factor, target, top: false });
         let all = reduced.chain([(columns, AxisType::Upcast)]);
-        all.flat_map(|(axis, target)| [OptOp::Padto { axis, multiple: factor }, split((axis, target))]).collect()
+        all.flat_map(|(axis, target)| [Padto { axis, multiple: factor }.into(), split((axis, target))]).collect()
     };
     for (target, machine) in targets().iter().enumerate().filter(|(_, machine)| machine.workgroups.is_none()) {
         for (rows, columns, factor) in [(3, 8, 4), (4, 8, 2), (5, 12, 6), (9, 32, 4), (10, 21, 4), (2, 8, 4)] {
@@ -311,7 +313,8 @@ fn staggered_rows_compute_the_same() {
             ];
             for (walks, case) in cases {
                 let mut schedule: Vec<OptOp> = along(factor, 1, walks);
-                schedule.push(OptOp::Stagger { axis: 0 });
+                // Kept values are kept for each of the rows in work.
+                schedule.extend([Stage::Value(0).into(), Pipeline { axis: 0 }.into()]);
                 check_schedule(case(), &schedule, target);
                 let (kernel, sink, _) = case();
                 let scheduler = Scheduler::new(kernel.graph, sink, machine).unwrap();
@@ -325,8 +328,8 @@ fn staggered_rows_compute_the_same() {
                     }
                     _ => false,
                 });
-                let is_staggered = rows > walks as i64 + 1 && rows - walks as i64 != (columns + factor - 1) / factor;
-                assert!(!is_staggered || loops.count() == 1, "{rows} rows, {fitting:?}");
+                let is_pipelined = rows > walks as i64 + 1 && rows - walks as i64 != (columns + factor - 1) / factor;
+                assert!(!is_pipelined || loops.count() == 1, "{rows} rows, {fitting:?}");
             }
         }
     }
@@ -335,17 +338,17 @@ fn staggered_rows_compute_the_same() {
 /// Loops over terms around loops over results, all of these or some; with rests of columns, and of what is multiplied.
 #[test]
 fn sums_of_rows_compute_the_same() {
-    let split = |axis, factor, target, top| OptOp::Split { axis, factor, target, top };
-    let whole = vec![split(0, 2, AxisType::Upcast, false), split(2, 3, AxisType::Unroll, true), OptOp::Swap(0, 3)];
-    let blocks = vec![split(0, 4, AxisType::Loop, false), split(1, 2, AxisType::Upcast, false), OptOp::Swap(1, 3)];
+    let split = |axis, factor, target, top| OptOp::from(Split { axis, factor, target, top });
+    let whole = vec![split(0, 2, AxisType::Upcast, false), split(2, 3, AxisType::Unroll, true), Swap(0, 3).into()];
+    let blocks = vec![split(0, 4, AxisType::Loop, false), split(1, 2, AxisType::Upcast, false), Swap(1, 3).into()];
     let padded = vec![
-        OptOp::Padto { axis: 0, multiple: 5 },
+        Padto { axis: 0, multiple: 5 }.into(),
         split(0, 5, AxisType::Upcast, false),
-        OptOp::Padto { axis: 2, multiple: 5 },
+        Padto { axis: 2, multiple: 5 }.into(),
         split(2, 5, AxisType::Unroll, true),
-        OptOp::Swap(0, 3),
+        Swap(0, 3).into(),
     ];
-    let products = vec![OptOp::Swap(1, 2), split(1, 2, AxisType::Reduce, false)];
+    let products = vec![Swap(1, 2).into(), split(1, 2, AxisType::Reduce, false)];
     type Scheduled = (&'static str, Vec<OptOp>, fn() -> Case);
     let cases: [Scheduled; 5] = [
         ("whole rows", whole.clone(), || kernels::reduction(Op::Add, DType::F32, 12, 8, 0)),
@@ -393,7 +396,7 @@ pub fn fitting(scheduler: &Scheduler, schedule: &[OptOp]) -> (Space, Vec<OptOp>)
 /// A thread reads every other element of a tile in LOCAL memory while it writes the first half of it.
 #[test]
 fn lanes_that_are_gathered_lie_apart_from_what_is_stored() {
-    let split = |axis, factor, target| OptOp::Split { axis, factor, target, top: false };
+    let split = |axis, factor, target| OptOp::from(Split { axis, factor, target, top: false });
     let schedule = [split(2, 2, AxisType::GroupReduce), split(1, 8, AxisType::Upcast)];
     check_schedule(kernels::matmul(6, 8, 4, (false, false), true), &schedule, 4);
 }
@@ -532,7 +535,7 @@ proptest! {
     ) {
         // Most random schedules leave nothing to the threads.
         if let Some(factor) = first {
-            schedule.insert(0, OptOp::Split { axis: 0, factor, target: AxisType::Global, top: true });
+            schedule.insert(0, Split { axis: 0, factor, target: AxisType::Global, top: true }.into());
         }
         check_on_threads(SCHEDULED[case](), &schedule, share);
     }

@@ -66,6 +66,7 @@ mod support;
 mod tensors;
 mod threads;
 mod training;
+mod transforms;
 mod ulps;
 mod validate;
 mod windows;

@@ -4,7 +4,8 @@ use crate::evaluate::{self, Memory};
 use crate::lowering::{any_schedule, fitting, targets};
 use proptest::prelude::*;
 use tinyspec_core::lower::kernel::finish;
-use tinyspec_core::lower::optimize::{Blocking, OptOp, Scheduler};
+use tinyspec_core::lower::optimize::transforms::{Block, OptOp, Split};
+use tinyspec_core::lower::optimize::{Blocking, Scheduler};
 use tinyspec_core::lower::rangeify::rangeify;
 use tinyspec_ir::ops::attention;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Const, DType, Device, Dim, Graph, NodeId, Op};
@@ -91,14 +92,14 @@ fn check_schedule(size: Size, causal: bool, schedule: &[OptOp], target: usize) -
 /// Blocks are what the heuristics choose, and of no use to workgroups and to kernels that begin otherwise.
 #[test]
 fn blocks_are_a_schedule_of_their_own() {
-    let block = OptOp::Block(Blocking::default());
+    let block = OptOp::from(Block(Blocking::default()));
     for target in &targets() {
         let (graph, sink, _) = attention([32, 64, 2, 2], false);
         let scheduler = Scheduler::new(graph, sink, target).unwrap();
         let are_blocks = target.vector_bytes > 0 && target.workgroups.is_none();
         assert_eq!(scheduler.heuristics() == [block.clone()], are_blocks);
         assert_eq!(scheduler.space(std::slice::from_ref(&block)).is_ok(), are_blocks);
-        let split = OptOp::Split { axis: 1, factor: 4, target: AxisType::Upcast, top: false };
+        let split = OptOp::from(Split { axis: 1, factor: 4, target: AxisType::Upcast, top: false });
         for refused in [[split.clone(), block.clone()], [block.clone(), split], [block.clone(), block.clone()]] {
             let error = scheduler.space(&refused).unwrap_err().to_string();
             assert!(error.contains("block"), "{error}");
@@ -128,7 +129,7 @@ proptest! {
         target in 0..3usize,
         causal in any::<bool>(),
     ) {
-        let blocks = [OptOp::Block(Blocking { vectors, rows, tiles })];
+        let blocks = [Block(Blocking { vectors, rows, tiles }).into()];
         let fitting = check_schedule([queries, keys, width, values], causal, &blocks, target);
         assert_eq!(fitting, blocks);
     }

@@ -13,13 +13,13 @@ mod kernel;
 pub(crate) mod moves;
 mod nans;
 pub(crate) mod online;
-mod opt_op;
 mod rebuild;
 mod refusal;
 mod repeat;
 pub(crate) mod scatter;
 pub(super) mod separate;
 mod space;
+pub mod transforms;
 pub(crate) mod windows;
 pub(super) mod words;
 
@@ -27,16 +27,17 @@ pub use cost::Estimate;
 pub(crate) use cost::NAMED_TRIPS;
 pub use kernel::{Access, Kernel, Nest, Reduction};
 pub use online::Blocking;
-pub use opt_op::OptOp;
 pub use refusal::{Refusal, Refused};
 pub use repeat::Repeat;
 pub use space::{Axis, Space};
+pub use transforms::OptOp;
 pub use words::Product;
 
 use super::pass::{self, Form, Observe, Pass, Stage, pass};
 use online::Online;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Graph, NodeId, Result};
+use transforms::Block;
 
 /// Passes before the schedule, which bring a kernel into canonical form.
 #[rustfmt::skip]
@@ -114,8 +115,15 @@ impl<'t> Scheduler<'t> {
     /// The schedule that the hand-written rules choose, or the cost model where it finds that one poor.
     pub fn heuristics(&self) -> Vec<OptOp> {
         match self.online {
-            Some(_) => vec![OptOp::Block(Blocking::default())],
-            None => descent::improve(self, heuristics::choose(&self.graph, &self.kernel, self.target)),
+            Some(_) => vec![Block(Blocking::default()).into()],
+            None => {
+                let mut ops = descent::improve(self, heuristics::choose(&self.graph, &self.kernel, self.target));
+                if let Ok(mut space) = self.space(&ops) {
+                    let values = heuristics::values(&self.graph, &self.kernel, &mut space, self.target);
+                    ops.extend(values.into_iter().map(OptOp::from));
+                }
+                ops
+            }
         }
     }
 

@@ -2,9 +2,9 @@
 
 mod epilogue;
 mod keep;
+mod pipeline;
 mod rows;
 mod stage;
-mod stagger;
 mod words;
 
 use super::kernel::{Access, Kernel, is_index, slot};
@@ -45,12 +45,15 @@ pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space, target:
     if rebuild.shares {
         return Ok(sink);
     }
-    if let Some(row) = space.staggered.and_then(|axis| rebuild.axes[axis]) {
-        return stagger::stagger(graph, sink, row);
+    if let Some(row) = space.pipelined.and_then(|axis| rebuild.axes[axis]) {
+        return pipeline::pipeline(graph, sink, row);
     }
     let sink = rows::around(graph, sink, &rebuild.axes.iter().copied().flatten().collect::<Vec<_>>())?;
-    let is_carried = kernel.reductions.iter().any(|reduction| reduction.carried.is_some());
-    if is_carried { Ok(sink) } else { epilogue::by_rows(graph, sink, rebuild.next_local, target) }
+    let epilogue = space.epilogue().filter(|_| space.stages_sums);
+    match epilogue.and_then(|epilogue| Some((rebuild.axes[epilogue.row]?, rebuild.axes[epilogue.lane]?))) {
+        Some((row, lane)) => epilogue::by_rows(graph, sink, rebuild.next_local, (row, lane)),
+        None => Ok(sink),
+    }
 }
 
 struct Rebuild<'k> {
@@ -121,12 +124,12 @@ impl Rebuild<'_> {
         if std::mem::replace(&mut self.done[node.index()], true) {
             return Ok(());
         }
-        let repeat = self.kernel.repeats.iter().find(|repeat| repeat.again == node);
+        let kernel = self.kernel;
+        let repeat = self.space.kept.iter().map(|&kept| &kernel.repeats[kept]).find(|repeat| repeat.again == node);
         if let Some(kept) = repeat.map(|repeat| self.keep(graph, repeat)).transpose()?.flatten() {
             self.new[node.index()] = Some(kept);
             return Ok(());
         }
-        let kernel = self.kernel;
         match kernel.product.as_ref().filter(|_| self.space.words.is_some()) {
             Some(product) if product.covers(node) => Ok(()),
             Some(product) if product.node == node => self.product(graph, product),

@@ -1,14 +1,14 @@
 //! Why a schedule op does not fit: every op that [`Space::apply`](super::Space::apply) takes gives a kernel that computes
 //! the same, and every other one is refused with one of these.
 
-use super::opt_op::OptOp;
+use super::transforms::OptOp;
 use tinyspec_ir::{AxisType, Error, ErrorKind};
 
 /// A schedule op that does not fit the axes it finds.
 ///
 /// ```
-/// use tinyspec_core::lower::optimize::{OptOp, Refusal, Refused};
-/// let refused = Refused { op: OptOp::Swap(0, 7), reason: Refusal::NoAxis { axis: 7, count: 2 } };
+/// use tinyspec_core::lower::optimize::{Refusal, Refused, transforms::Swap};
+/// let refused = Refused { op: Swap(0, 7).into(), reason: Refusal::NoAxis { axis: 7, count: 2 } };
 /// assert_eq!(refused.to_string(), "swap(0, 7): there is no axis 7: the kernel has 2");
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -43,17 +43,17 @@ pub enum Refusal {
     /// A Block writes all loops itself.
     #[error("nothing follows blocks, which have loops of their own")]
     AfterBlock,
-    /// A Block on axes that are split, padded or copied for.
-    #[error("blocks are the only op of a schedule")]
-    BlockNotAlone,
+    /// A transform that is a schedule by itself, on axes that are split, padded or staged for.
+    #[error("it is the only op of its schedule")]
+    NotAlone,
     /// A Block on a kernel without a matrix of scores.
     #[error("the kernel is no sum over a matrix of products, or the device has workgroups: there are no blocks")]
     NoBlocks,
-    /// Stagger fixes the axes.
-    #[error("once an axis is staggered, only copies and nontemporal() follow")]
-    AfterStagger,
+    /// Pipeline fixes the axes.
+    #[error("a loop is pipelined: what changes axes comes before")]
+    AfterPipeline,
     /// The loop of a Reduce is around a loop over its results.
-    #[error("a loop over terms is around one over results: no copy, word or staggered axis follows")]
+    #[error("a loop over terms is around one over results: nothing is staged, paired or pipelined any more")]
     AroundResults,
     /// Nolocals, and LOCAL memory or threads that share a workgroup.
     #[error("with nolocals() there is no LOCAL memory, and no workgroup of several threads")]
@@ -115,7 +115,7 @@ pub enum Refusal {
     /// Tc on an odd number of terms.
     #[error("axis {0} has no even number of trips")]
     OddPairs(usize),
-    /// Stagger on anything but a serial loop over outputs.
+    /// Pipeline on anything but a serial loop over outputs.
     #[error("axis {0} is no loop of known length over outputs")]
     NoLoop(usize),
     /// A sum that is carried from trip to trip.
@@ -132,6 +132,12 @@ pub enum Refusal {
     /// A copy of a Param that the kernel does not read, or writes.
     #[error("the kernel does not read %{0}, or also writes it")]
     NotRead(u32),
+    /// A repeated value that is not there, or that those that are kept need or replace.
+    #[error("the kernel has no repeated value {0} that can be kept beside those that are")]
+    NoRepeat(usize),
+    /// Sums to be staged where there is no tile of them.
+    #[error("there is no register tile of sums with rows and with an axis that all stores are contiguous in")]
+    NoEpilogue,
     /// A second copy of the same Param.
     #[error("%{0} is copied already")]
     StagedTwice(u32),

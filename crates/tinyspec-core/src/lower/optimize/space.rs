@@ -2,14 +2,14 @@
 
 use super::kernel::{Kernel, is_index, slot};
 use super::online::{Blocking, Lengths};
-use super::opt_op::OptOp;
-use super::refusal::{Refusal, Refused};
+use super::refusal::Refusal;
+use super::transforms::{OptOp, Split};
 use crate::lower::live;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Arg, AxisType, Graph, NodeId, Op};
 
 /// Elements of a register tile beyond which no machine has a use for it, and its code no end.
-const LARGEST_TILE: i64 = 1 << 14;
+pub(super) const LARGEST_TILE: i64 = 1 << 14;
 
 /// One loop of the schedule.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -48,6 +48,15 @@ pub(crate) struct Staged {
     pub first: bool,
 }
 
+/// The axes of a register tile that an epilogue by rows walks.
+#[derive(Clone, Copy)]
+pub(crate) struct Epilogue {
+    /// The axis over the tile's rows.
+    pub row: usize,
+    /// The axis of the tile that all stores are contiguous in.
+    pub lane: usize,
+}
+
 /// Axes in loop order: output axes first, then those of reductions, unless swapped.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Space {
@@ -56,10 +65,14 @@ pub struct Space {
     pub(crate) origins: Vec<Origin>,
     /// The copies of Params.
     pub(crate) stages: Vec<Staged>,
+    /// The repeated values that are kept, by their numbers.
+    pub(crate) kept: Vec<usize>,
+    /// The sums of the register tile go through LOCAL memory.
+    pub(crate) stages_sums: bool,
     /// The original range of which two trips make a word.
     pub(crate) words: Option<usize>,
-    /// The axis of which several trips are worked on at a time, in stages.
-    pub(crate) staggered: Option<usize>,
+    /// The loop that is software-pipelined.
+    pub(crate) pipelined: Option<usize>,
     /// Blocks that sums are made in, instead of the axes.
     pub(crate) blocks: Option<Blocking>,
     /// What blocks have to fit, where there can be any.
@@ -67,15 +80,19 @@ pub struct Space {
     /// Stores bypass the caches.
     pub(crate) nontemporal: bool,
     /// Neither LOCAL memory nor workgroups of several threads.
-    no_locals: bool,
+    pub(super) no_locals: bool,
     /// Some Reduce grows from trip to trip.
-    carries: bool,
+    pub(super) carries: bool,
     /// All Reduces are over the same ranges, so that loops over these can be around those over outputs.
     alike: bool,
     /// Params that may be staged: read, never written.
     params: Vec<u32>,
+    /// The repeated values: which others each needs, and which it overlaps.
+    repeats: Vec<(u64, u64)>,
+    /// The origins that all stores of the only nest are contiguous in.
+    contiguous: Vec<usize>,
     /// Ranges that words can be made along.
-    pairs: Vec<NodeId>,
+    pub(super) pairs: Vec<NodeId>,
     /// The device has workgroups; else its threads share the one GLOBAL axis.
     workgroups: bool,
     /// The origins of each loop nest.
@@ -96,20 +113,24 @@ impl Space {
         let first = reduced.next();
         let alike = first.is_some_and(|first| reduced.all(|other| other == first)) && kernel.nests.len() == 1;
         let (axes, origins, stages) = (Vec::new(), Vec::new(), Vec::new());
-        let (words, staggered, blocks, lengths) = (None, None, None, None);
+        let (words, pipelined, blocks, lengths) = (None, None, None, None);
         let mut space = Space {
             axes,
             origins,
             stages,
             words,
-            staggered,
+            pipelined,
             blocks,
             lengths,
+            kept: Vec::new(),
+            stages_sums: false,
             nontemporal: false,
             no_locals: false,
             carries,
             alike,
             params,
+            repeats: kernel.repeats.iter().map(|repeat| (repeat.needs, repeat.overlaps)).collect(),
+            contiguous: Vec::new(),
             pairs,
             workgroups: target.workgroups.is_some(),
             nests: Vec::new(),
@@ -124,7 +145,12 @@ impl Space {
         let origins = |ranges: &[NodeId]| ranges.iter().filter_map(|&range| space.origin(range)).collect();
         let nests = kernel.nests.iter().map(|nest| origins(&nest.ranges)).collect();
         let reductions = kernel.reductions.iter().map(|reduction| origins(&reduction.ranges)).collect();
-        Space { nests, reductions, ..space }
+        let contiguous = (0..space.origins.len()).filter(|&origin| {
+            let mut stores = kernel.accesses.iter().filter(|access| access.is_store);
+            stores.all(|store| store.index.coefficient(space.origins[origin].range) == 1)
+        });
+        let contiguous = contiguous.collect();
+        Space { nests, reductions, contiguous, ..space }
     }
 
     /// Adds the ranges of one nest or reduction, merging neighbours that every access walks as if they were one.
@@ -166,7 +192,7 @@ impl Space {
         }
         let axis = self.axes.iter().position(is_loop).filter(|_| self.nests.len() == 1)?;
         let factor = self.axes[axis].trips?;
-        Some(OptOp::Split { axis, factor, target: AxisType::Global, top: true })
+        Some(Split { axis, factor, target: AxisType::Global, top: true }.into())
     }
 
     /// Params that can be copied.
@@ -179,13 +205,64 @@ impl Space {
         self.stages.iter().any(|stage| stage.slot == slot)
     }
 
+    /// Does anything go through LOCAL memory?
+    fn uses_locals(&self) -> bool {
+        !self.stages.is_empty() || !self.kept.is_empty() || self.stages_sums
+    }
+
+    /// May this repeated value be kept beside those that are?
+    pub(super) fn may_keep(&self, repeat: usize) -> bool {
+        let Some(&(_, overlaps)) = self.repeats.get(repeat) else { return false };
+        if self.kept.contains(&repeat) || self.kept.iter().any(|&kept| overlaps >> kept & 1 == 1) {
+            return false;
+        }
+        let among = self.kept.iter().fold(1 << repeat, |set: u64, &kept| set | 1 << kept);
+        let (mut reached, mut open) = (0u64, vec![repeat]);
+        while let Some(next) = open.pop() {
+            let more = self.repeats[next].0 & among & !reached;
+            reached |= more;
+            open.extend((0..self.repeats.len()).filter(|&other| more >> other & 1 == 1));
+        }
+        reached >> repeat & 1 == 0
+    }
+
+    /// The repeated values that may still be kept.
+    pub(super) fn keepable(&self) -> impl Iterator<Item = usize> {
+        (0..self.repeats.len()).filter(|&repeat| self.may_keep(repeat))
+    }
+
+    /// The axes by which an epilogue of the register tile can go row by row.
+    pub(crate) fn epilogue(&self) -> Option<Epilogue> {
+        let [nest] = &self.nests[..] else { return None };
+        if self.reductions.is_empty() || self.carries || self.workgroups || self.pipelined.is_some() || self.sums_rows()
+        {
+            return None;
+        }
+        let mut tile: Vec<usize> = Vec::new();
+        for (position, axis) in self.axes.iter().enumerate().filter(|(_, axis)| nest.contains(&axis.origin)) {
+            match axis.kind {
+                _ if axis.trips == Some(1) => {}
+                AxisType::Upcast => tile.push(position),
+                AxisType::Loop | AxisType::Global => {}
+                _ => return None,
+            }
+        }
+        let trips = |axis: usize| self.axes[axis].trips.unwrap_or(0);
+        let is_lane = |&axis: &usize| self.axes[axis].stride == 1 && self.contiguous.contains(&self.axes[axis].origin);
+        let lane = tile.iter().copied().find(is_lane)?;
+        let row = tile.into_iter().filter(|&axis| axis != lane).max_by_key(|&axis| trips(axis))?;
+        // Vectors are cut to the power of two that divides the trips.
+        (trips(row) > 1 && trips(row).trailing_zeros() <= trips(lane).trailing_zeros())
+            .then_some(Epilogue { row, lane })
+    }
+
     /// Can a loop over terms be around a loop over results? The results of a trip are in memory then.
     pub(crate) fn can_sum_rows(&self) -> bool {
-        self.alike && !self.carries && self.stages.is_empty() && self.words.is_none() && self.staggered.is_none()
+        self.alike && !self.carries && !self.uses_locals() && self.words.is_none() && self.pipelined.is_none()
     }
 
     /// A loop over terms is around one over results.
-    fn sums_rows(&self) -> bool {
+    pub(super) fn sums_rows(&self) -> bool {
         let first = self.axes.iter().position(|axis| axis.kind == AxisType::Reduce);
         let last = self.axes.iter().rposition(|axis| axis.kind == AxisType::Loop);
         first.is_some() && first < last
@@ -197,161 +274,29 @@ impl Space {
     }
 
     /// Every axis is as it was, but for their order.
-    fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         let is_whole = |axis: &Axis| axis.stride == 1 && axis.trips == self.origins[axis.origin].trips;
-        self.axes.iter().all(is_whole) && self.stages.is_empty() && !self.no_locals && !self.nontemporal
+        self.axes.iter().all(is_whole) && !self.uses_locals() && !self.no_locals && !self.nontemporal
     }
 
-    /// Applies one op to the axes. What it takes computes the same as before, on every device; what it refuses leaves the
-    /// axes as they were.
-    ///
-    /// # Errors
-    /// When the op does not fit the axes: says why.
-    pub fn apply(&mut self, op: &OptOp) -> Result<(), Refused> {
-        let refused = |reason| Refused { op: op.clone(), reason };
-        let mut after = self.clone();
-        after.change(op).and_then(|()| after.check()).map_err(refused)?;
-        *self = after;
-        Ok(())
-    }
-
-    fn axis(&self, axis: usize) -> Result<Axis, Refusal> {
+    /// The axis at a position.
+    pub(super) fn axis(&self, axis: usize) -> Result<Axis, Refusal> {
         self.axes.get(axis).cloned().ok_or(Refusal::NoAxis { axis, count: self.axes.len() })
     }
 
-    fn change(&mut self, op: &OptOp) -> Result<(), Refusal> {
-        if self.blocks.is_some() {
-            return Err(Refusal::AfterBlock);
-        }
-        if self.staggered.is_some() && !matches!(op, OptOp::Stage { .. } | OptOp::Nontemporal) {
-            return Err(Refusal::AfterStagger);
-        }
-        if self.sums_rows() && matches!(op, OptOp::Stage { .. } | OptOp::Stagger { .. } | OptOp::Tc { .. }) {
-            return Err(Refusal::AroundResults);
-        }
-        match *op {
-            OptOp::Split { axis, factor, target, top } => self.split(axis, factor, target, top),
-            OptOp::Swap(a, b) => self.swap(a, b),
-            OptOp::Padto { axis, multiple } => self.pad(axis, multiple),
-            OptOp::Nolocals => {
-                self.no_locals = true;
-                Ok(())
-            }
-            OptOp::Nontemporal => {
-                self.nontemporal = true;
-                Ok(())
-            }
-            OptOp::Stage { slot, at, first } => self.stage(Staged { slot, around: at, first }),
-            OptOp::Tc { axis } => self.pair(axis),
-            OptOp::Stagger { axis } => self.stagger(axis),
-            OptOp::Block(blocking) => {
-                let Some(lengths) = &self.lengths else { return Err(Refusal::NoBlocks) };
-                if !self.is_whole() {
-                    return Err(Refusal::BlockNotAlone);
-                }
-                self.blocks = Some(lengths.fitted(blocking));
-                Ok(())
-            }
-        }
-    }
-
-    fn split(&mut self, position: usize, factor: i64, target: AxisType, top: bool) -> Result<(), Refusal> {
-        let old = self.axis(position)?;
-        let Some(trips) = old.trips.filter(|trips| factor > 0 && trips % factor == 0) else {
-            return Err(Refusal::Indivisible { axis: position, factor, trips: old.trips });
-        };
-        if old.kind.is_reduce() != target.is_reduce() {
-            return Err(Refusal::Direction { from: old.kind, to: target });
-        }
-        let rest = trips / factor;
-        let (outer, inner) = if top {
-            let outer = Axis { trips: Some(factor), stride: old.stride * rest, kind: target, ..old };
-            (outer, Axis { trips: Some(rest), ..old })
-        } else {
-            let outer = Axis { trips: Some(rest), stride: old.stride * factor, ..old };
-            (outer, Axis { trips: Some(factor), kind: target, ..old })
-        };
-        self.axes.splice(position..=position, [outer, inner]);
-        Ok(())
-    }
-
-    fn swap(&mut self, a: usize, b: usize) -> Result<(), Refusal> {
-        let (first, second) = (self.axis(a)?, self.axis(b)?);
-        let are_loops = [first.kind, second.kind].iter().all(|kind| matches!(kind, AxisType::Loop | AxisType::Reduce));
-        if first.kind.is_reduce() != second.kind.is_reduce() && !(are_loops && self.can_sum_rows()) {
-            return Err(Refusal::SwapWithReduce);
-        }
-        self.axes.swap(a, b);
-        Ok(())
-    }
-
-    fn pad(&mut self, position: usize, multiple: i64) -> Result<(), Refusal> {
-        let old = self.axis(position)?;
-        // The others of its range fill each of its trips, and nothing is beyond.
-        let is_outermost = self.axes.iter().enumerate().all(|(other_position, other)| {
-            let fills = |trips: i64| trips == 1 || other.stride.saturating_mul(trips) <= old.stride;
-            other.origin != old.origin || other_position == position || other.trips.is_some_and(fills)
-        });
-        let padded = old
-            .trips
-            .filter(|_| is_outermost && (1..=LARGEST_TILE).contains(&multiple))
-            .and_then(|trips| trips.checked_add(multiple - 1))
-            .map(|trips| trips / multiple * multiple)
-            .filter(|trips| trips.checked_mul(old.stride).is_some());
-        if padded.is_none() {
-            return Err(Refusal::Unpaddable { axis: position, multiple, trips: old.trips });
-        }
-        if padded != old.trips {
-            self.axes[position].trips = padded;
-            self.origins[old.origin].padded = true;
-        }
-        Ok(())
-    }
-
-    fn pair(&mut self, position: usize) -> Result<(), Refusal> {
-        let old = self.axis(position)?;
-        let range = self.origins[old.origin].range;
-        let parts = self.axes.iter().filter(|axis| axis.origin == old.origin).count();
-        if self.words.is_some() || parts > 1 || !self.pairs.contains(&range) {
-            return Err(Refusal::NoPairs(position));
-        }
-        let Some(trips) = old.trips.filter(|trips| trips % 2 == 0) else { return Err(Refusal::OddPairs(position)) };
-        self.axes[position] = Axis { trips: Some(trips / 2), stride: 2, ..old };
-        self.words = Some(old.origin);
-        Ok(())
-    }
-
-    fn stagger(&mut self, position: usize) -> Result<(), Refusal> {
-        let old = self.axis(position)?;
-        if old.kind != AxisType::Loop || old.trips.is_none() {
-            return Err(Refusal::NoLoop(position));
-        }
-        if self.carries {
-            return Err(Refusal::Carries);
-        }
-        self.staggered = Some(position);
-        Ok(())
-    }
-
-    fn stage(&mut self, staged: Staged) -> Result<(), Refusal> {
-        let count = self.axes.len();
-        if staged.around > count {
-            return Err(Refusal::TooDeep { at: staged.around, count });
-        }
-        if !self.params.contains(&staged.slot) {
-            return Err(Refusal::NotRead(staged.slot));
-        }
-        if self.is_staged(staged.slot) {
-            return Err(Refusal::StagedTwice(staged.slot));
-        }
-        self.stages.push(staged);
-        Ok(())
+    /// Positions of the serial loops that have more than one trip.
+    pub(super) fn loops(&self) -> Vec<usize> {
+        let is_loop = |axis: &Axis| matches!(axis.kind, AxisType::Loop | AxisType::Reduce) && axis.trips != Some(1);
+        (0..self.axes.len()).filter(|&axis| is_loop(&self.axes[axis])).collect()
     }
 
     /// What holds between any two ops.
-    fn check(&self) -> Result<(), Refusal> {
+    pub(super) fn check(&self) -> Result<(), Refusal> {
         let is_local = |axis: &Axis| axis.kind.is_within_workgroup();
-        if self.no_locals && (!self.stages.is_empty() || self.sums_rows() || self.axes.iter().any(is_local)) {
+        if self.stages_sums && self.epilogue().is_none() {
+            return Err(Refusal::NoEpilogue);
+        }
+        if self.no_locals && (self.uses_locals() || self.sums_rows() || self.axes.iter().any(is_local)) {
             return Err(Refusal::NoLocals);
         }
         let elements = self.tile();

@@ -7,14 +7,15 @@
 //! upwards then builds the scalar values (`values`); kernels over one space merge (`siblings`) and are closed
 //! (`close`): own Params, own Ranges, several Stores.
 
-mod alike;
 mod assembled;
 mod blocks;
 mod centred;
 mod choices;
 mod close;
 mod count;
+mod deduplicate;
 mod depends;
+mod donate;
 mod fusion;
 mod index;
 mod levels;
@@ -22,7 +23,6 @@ mod movement;
 mod narrow;
 mod nested;
 mod online;
-mod overwrite;
 mod passes;
 mod siblings;
 mod split;
@@ -31,13 +31,12 @@ mod values;
 mod walk;
 mod written;
 
-pub use alike::alike;
 pub use assembled::parted;
 use blocks::block_products;
+pub use donate::Donation;
 pub use fusion::{Costs, Decision, Reason};
 use levels::in_levels;
-pub use overwrite::{Overwrite, overwrite};
-pub use passes::{DIVIDE, SIMPLIFY, TensorPass, run_on_tensors};
+pub use passes::{CUT, DIVIDE, SCHEDULE, SIMPLIFY, SchedulePass, TensorPass, run_on_schedule, run_on_tensors};
 use split::split_reduces;
 
 use super::optimize;
@@ -110,6 +109,8 @@ pub struct Schedule {
     pub buffers: Vec<NodeId>,
     /// What the fusion law decided, consumers first.
     pub decisions: Vec<Decision>,
+    /// The results that take the memory of an input.
+    pub donations: Vec<Donation>,
 }
 
 impl Schedule {
@@ -290,6 +291,7 @@ fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs, refused: &Refused)
         calls: schedule,
         buffers: assembly.buffers,
         decisions: walk.decisions,
+        donations: Vec::new(),
     };
     Ok(Scheduled { schedule, online, apart })
 }

@@ -1,6 +1,8 @@
-//! The passes over a tensor graph, before it is cut into kernels.
+//! The passes over a tensor graph, before it is cut into kernels, and over the schedule that it is cut into.
 
-use super::{Costs, block_products, in_levels, parted, split_reduces};
+use super::deduplicate::deduplicate;
+use super::donate::{Donation, donate};
+use super::{Costs, Schedule, block_products, in_levels, parted, split_reduces};
 use crate::lower::pass::{checked, is_shown};
 use crate::profile;
 use tinyspec_backends::Target;
@@ -67,4 +69,55 @@ pub fn run_on_tensors(
         changed = Some((graph, outputs));
     }
     Ok(changed)
+}
+
+/// Returns the new schedule; [`Donation`]s are those that the caller wants.
+type RunOnSchedule = fn(Schedule, &[Donation]) -> Result<Schedule>;
+
+/// One pass over a schedule.
+#[derive(Debug)]
+pub struct SchedulePass {
+    /// Its unique name in text.
+    pub name: &'static str,
+    run: RunOnSchedule,
+}
+
+/// The name under which a schedule is shown before the first of its passes.
+pub const CUT: &str = "cut";
+
+/// Passes over a schedule.
+pub const SCHEDULE: &[SchedulePass] = &[
+    SchedulePass { name: "donate", run: donate },
+    SchedulePass { name: "deduplicate", run: |schedule, _| deduplicate(schedule) },
+];
+
+/// Runs passes over a schedule that a tensor graph has been cut into.
+///
+/// # Errors
+/// The error of a pass, or of the verifier before or after it where verifiers run.
+pub fn run_on_schedule(
+    passes: &'static [SchedulePass],
+    mut schedule: Schedule,
+    wanted: &[Donation],
+) -> Result<Schedule> {
+    check(CUT, &schedule)?;
+    for pass in passes {
+        let before = schedule.root;
+        let timer = profile::pass_timer(pass.name);
+        schedule = (pass.run)(schedule, wanted)?;
+        drop(timer);
+        if schedule.root != before {
+            check(pass.name, &schedule)?;
+        }
+    }
+    Ok(schedule)
+}
+
+/// Shows a schedule and verifies it, where that is asked for.
+fn check(pass: &str, schedule: &Schedule) -> Result<()> {
+    let Schedule { graph, root, buffers, .. } = schedule;
+    if is_shown(pass) {
+        profile::stage(pass, graph, &[*root]);
+    }
+    checked(pass, || verify::schedule(graph, *root, buffers))
 }

@@ -87,6 +87,9 @@ pub(super) fn rows() -> Vectors {
     let bits_three = &[B32, B32, B32];
     vec![
         ("v_mov_b32", Row::new(B32, &[B32], words!(|a| a))),
+        ("v_accvgpr_read_b32", Row::new(B32, &[B32], words!(|a| a))),
+        ("v_accvgpr_write_b32", Row::new(B32, &[B32], words!(|a| a))),
+        ("v_accvgpr_mov_b32", Row::new(B32, &[B32], words!(|a| a))),
         ("v_not_b32", Row::new(B32, &[B32], words!(|a| !a))),
         ("v_bfrev_b32", Row::new(B32, &[B32], words!(|a| a.reverse_bits()))),
         ("v_mov_b64", Row::new(B64, &[B64], longs!(|a| a))),

@@ -1,7 +1,7 @@
 //! Accesses of memory: widths, extensions, halves of registers, changes that are atomic.
 
-use super::{CHIPS, SHAPE, Shape, fault, prologue, renamed, try_run, wave};
-use tinyspec_simulators::{FaultKind, Launch};
+use super::{CHIPS, SHAPE, Shape, assembly, fault, object, prologue, renamed, try_run, wave};
+use tinyspec_simulators::{FaultKind, Launch, amd::Module};
 
 fn words(values: &[u32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
@@ -41,6 +41,21 @@ fn halves_of_registers_are_loaded_and_stored() {
         let out = run(chip, &body, 1, 0, &[words(&[0x2222_1111]), words(&[0, 0])]);
         assert_eq!(out[1], [0x1111_2222, 0x1111], "{chip}");
     }
+}
+
+/// A kernel that needs more registers than instructions can name spills to the accumulation registers of gfx9.
+#[test]
+fn registers_are_spilled_to_accumulation_registers() {
+    let body = "v_accvgpr_write_b32 a3, v0\nv_accvgpr_mov_b32 a1, a3\nv_mov_b32_e32 v0, 0\nv_accvgpr_read_b32 v2, a1\n\
+                v_add_u32_e32 v2, 7, v2\nglobal_store_dword v1, v2, s[4:5]\ns_endpgm";
+    let shape = Shape { params: 1, ..SHAPE };
+    let text = assembly("gfx942", shape, &(prologue("gfx942", 1) + body));
+    let text = text.replace(".amdhsa_next_free_vgpr 64", ".amdhsa_next_free_vgpr 68");
+    let kernel = Module::read(&object("gfx942", &text)).and_then(|module| module.kernel("k")).expect("it is read");
+    let out = crate::on_buffers(&[vec![0; 12]], |simulation, ids| {
+        simulation.run(&kernel, &Launch::threads(1, 3), ids).map(drop)
+    });
+    assert_eq!(out.expect("it runs")[0], [7u32, 8, 9].map(u32::to_le_bytes).concat());
 }
 
 #[test]

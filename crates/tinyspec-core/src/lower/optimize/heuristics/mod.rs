@@ -6,15 +6,17 @@ mod height;
 mod nontemporal;
 mod scan;
 mod streams;
+mod values;
 mod vector;
 mod window;
 mod workgroups;
 
 use self::contraction::Tile;
 pub(super) use self::nontemporal::nontemporal;
+pub(super) use self::values::values;
 use super::kernel::Kernel;
-use super::opt_op::OptOp;
 use super::space::Space;
+use crate::lower::optimize::transforms::{OptOp, Padto, Split};
 use tinyspec_backends::Target;
 use tinyspec_ir::{AxisType, Graph, NodeId, Op};
 
@@ -50,7 +52,8 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn apply(&mut self, op: OptOp) {
+    fn apply(&mut self, op: impl Into<OptOp>) {
+        let op = op.into();
         if self.space.apply(&op).is_ok() {
             self.ops.push(op);
         }
@@ -133,9 +136,9 @@ impl Planner<'_> {
         }
         if let Some(axis) = self.axis(origin) {
             if trips % factor != 0 {
-                self.apply(OptOp::Padto { axis, multiple: factor });
+                self.apply(Padto { axis, multiple: factor });
             }
-            self.apply(OptOp::Split { axis, factor, target, top: false });
+            self.apply(Split { axis, factor, target, top: false });
         }
     }
 

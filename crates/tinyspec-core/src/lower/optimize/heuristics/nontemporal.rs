@@ -1,7 +1,7 @@
 //! Stores that bypass the caches, where these could not keep what is written until it is read.
 
-use crate::lower::optimize::OptOp;
 use crate::lower::optimize::kernel::Kernel;
+use crate::lower::optimize::transforms::{Nontemporal, OptOp};
 use rustc_hash::FxHashSet;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Builder, Graph, NodeId, Op};
@@ -13,7 +13,7 @@ pub(in super::super) fn nontemporal(graph: &Graph, kernel: &Kernel, target: &Tar
     let written: FxHashSet<NodeId> = stores.map(|access| access.buffer).collect();
     let is_only_written = |&buffer: &NodeId| !kernel.loads_from(buffer);
     let pays = moved(graph, &kernel.order, &written) > kept(target) && written.iter().any(is_only_written);
-    pays.then_some(OptOp::Nontemporal)
+    pays.then_some(Nontemporal.into())
 }
 
 /// Total bytes of all buffers, counting only the written part of each buffer that is written.

@@ -1,7 +1,7 @@
 //! Kernels with running Reduces: the carried axis is a serial loop within all others, one vector a trip.
 
-use super::super::opt_op::OptOp;
 use super::Planner;
+use crate::lower::optimize::transforms::{OptOp, Swap};
 use tinyspec_ir::AxisType;
 
 impl Planner<'_> {
@@ -39,7 +39,7 @@ impl Planner<'_> {
             let mut steps: Vec<usize> = places[from..].to_vec();
             steps.push(last);
             for pair in steps.windows(2) {
-                self.apply(OptOp::Swap(pair[0], pair[1]));
+                self.apply(Swap(pair[0], pair[1]));
             }
         }
         let outermost = self.space.axes.iter().find(|axis| axis.trips != Some(1) && is_loop(axis));

@@ -1,7 +1,7 @@
 //! Kernels whose pace memory or single ops set: vectors along the contiguous axis.
 
-use super::super::opt_op::OptOp;
 use super::Planner;
+use crate::lower::optimize::transforms::{OptOp, Padto, Pipeline, Split, Swap};
 use crate::lower::select::decompose::Sizes;
 use smallvec::SmallVec;
 use tinyspec_ir::AxisType;
@@ -60,7 +60,7 @@ impl Planner<'_> {
             if let (Some(last), Some(rows), [(_, vectors), ..]) = (last, rows, &split[..]) {
                 // As the sums, so that they share a loop.
                 self.split_by_vectors(last, lanes, *vectors.max(&1), AxisType::Upcast);
-                self.stagger(rows);
+                self.pipeline(rows);
                 return self.ops;
             }
             if let Some(last) = last.filter(|_| accumulates && split.is_empty())
@@ -116,12 +116,12 @@ impl Planner<'_> {
         Some((rows, factor))
     }
 
-    /// The threads take blocks of rows, whose loops are staggered.
-    fn stagger(&mut self, (rows, factor): (usize, i64)) {
+    /// The threads take blocks of rows, whose loops are software-pipelined.
+    fn pipeline(&mut self, (rows, factor): (usize, i64)) {
         self.split(rows, factor, AxisType::Loop);
         self.share();
         if let Some(axis) = self.axis_of_loop(rows) {
-            self.apply(OptOp::Stagger { axis });
+            self.apply(Pipeline { axis });
         }
     }
 
@@ -157,12 +157,12 @@ impl Planner<'_> {
         if let Some(axis) = self.axis_of_loop(other)
             && self.space.axes[axis].trips.is_some_and(|squares| squares % BESIDE == 0 && squares > BESIDE)
         {
-            self.apply(OptOp::Split { axis, factor: BESIDE, target: AxisType::Loop, top: false });
+            self.apply(Split { axis, factor: BESIDE, target: AxisType::Loop, top: false });
             let outer = self.space.axes.iter().position(|axis| axis.origin == other && axis.kind == AxisType::Loop);
             if let (Some(outer), Some(lane)) = (outer, self.axis_of_loop(lane))
                 && lane < outer
             {
-                self.apply(OptOp::Swap(lane, outer));
+                self.apply(Swap(lane, outer));
             }
         }
         self.walk(other, lane);
@@ -181,12 +181,12 @@ impl Planner<'_> {
         }
         self.split(lane, line, AxisType::Upcast);
         if let Some(axis) = self.axis_of_loop(lane) {
-            self.apply(OptOp::Split { axis, factor: BESIDE, target: AxisType::Loop, top: false });
+            self.apply(Split { axis, factor: BESIDE, target: AxisType::Loop, top: false });
         }
         if let (Some(lane), Some(other)) = (self.outermost(lane), self.outermost(other))
             && other < lane
         {
-            self.apply(OptOp::Swap(other, lane));
+            self.apply(Swap(other, lane));
         }
         true
     }
@@ -244,9 +244,9 @@ impl Planner<'_> {
         if let Some(axis) = self.axis_of_loop(last) {
             let factor = rest.min(lanes);
             if rest % factor != 0 {
-                self.apply(OptOp::Padto { axis, multiple: factor });
+                self.apply(Padto { axis, multiple: factor });
             }
-            self.apply(OptOp::Split { axis, factor, target: AxisType::Upcast, top: false });
+            self.apply(Split { axis, factor, target: AxisType::Upcast, top: false });
         }
         true
     }
@@ -284,7 +284,7 @@ impl Planner<'_> {
             return;
         };
         if let Some(axis) = self.axis(other) {
-            self.apply(OptOp::Split { axis, factor: BLOCK, target: AxisType::Loop, top: false });
+            self.apply(Split { axis, factor: BLOCK, target: AxisType::Loop, top: false });
         }
         // The inside of the block becomes the innermost loop.
         self.walk(other, lane);
@@ -305,7 +305,7 @@ impl Planner<'_> {
         if let (Some(inner), Some(outer)) = (self.axis_of_loop(inner), self.axis_of_loop(outer))
             && inner < outer
         {
-            self.apply(OptOp::Swap(inner, outer));
+            self.apply(Swap(inner, outer));
         }
     }
 }

@@ -3,9 +3,9 @@
 //! meets are constants. Of large windows the tile has the taps of a row.
 
 use super::super::kernel::Reduction;
-use super::super::opt_op::OptOp;
 use super::super::space::Axis;
 use super::Planner;
+use crate::lower::optimize::transforms::{OptOp, Padto, Split};
 use smallvec::SmallVec;
 use tinyspec_ir::{AxisType, Op};
 
@@ -224,9 +224,9 @@ impl Planner<'_> {
         }
         if let Some(axis) = self.outermost(window.lane) {
             if self.space.axes[axis].trips.is_some_and(|trips| trips % lanes != 0) {
-                self.apply(OptOp::Padto { axis, multiple: lanes });
+                self.apply(Padto { axis, multiple: lanes });
             }
-            self.apply(OptOp::Split { axis, factor: lanes, target: AxisType::Upcast, top: false });
+            self.apply(Split { axis, factor: lanes, target: AxisType::Upcast, top: false });
         }
         for &origin in &window.taps {
             self.split(origin, self.trips(origin), AxisType::Unroll);

@@ -3,9 +3,9 @@
 
 mod product;
 
-use super::super::opt_op::OptOp;
 use super::super::space::Axis;
 use super::Planner;
+use crate::lower::optimize::transforms::{OptOp, Split};
 use tinyspec_backends::Workgroups;
 use tinyspec_ir::AxisType;
 
@@ -91,7 +91,7 @@ impl Planner<'_> {
         if let Some(axis) = self.space.axes.iter().position(is_left)
             && let Some(factor) = self.space.axes[axis].trips.filter(|&trips| trips > 1)
         {
-            self.apply(OptOp::Split { axis, factor, target: AxisType::Global, top: true });
+            self.apply(Split { axis, factor, target: AxisType::Global, top: true });
         }
     }
 }

@@ -1,27 +1,18 @@
-//! What is made of a tile of sums, row by row. A register tile has a dozen vectors, and each instruction of what follows
-//! its loop would be there a dozen times: long functions, such as gelu or the step of an optimiser, are compiled slowly then, and
-//! have more constants than there are registers beside the tile. So the sums go through LOCAL memory, a store and a load a
-//! vector, and a loop over the tile's rows makes the rest of them.
+//! Epilogue fission: the sums of a register tile go through LOCAL memory, a store and a load a vector, and a loop over the tile's
+//! rows computes what follows from them, so that its instructions are emitted once.
 
 use super::element;
 use crate::lower::fold::{both, conjuncts};
 use crate::lower::live::{self, Live};
 use crate::lower::loops::{closed, grouped};
-use crate::lower::select::decompose::Sizes;
-use crate::lower::terms::Sums;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use tinyspec_backends::Target;
-use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result};
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
 
-/// Instructions of an element from which on the loop, its stores and its loads are little beside them.
-const LONG: usize = 12;
-/// Rows of a tile that are worth a loop.
-const LEAST_ROWS: i64 = 3;
-
-/// The kernel with a loop over the rows of its tile behind that of its sums; as it is where little follows them.
-pub(super) fn by_rows(graph: &mut Graph, sink: NodeId, first_slot: u32, target: &Target) -> Result<NodeId> {
-    match Epilogue::of(graph, sink, target)? {
+/// The kernel with a loop over the rows of its tile behind that of its sums; as it is where the epilogue reads other LOCAL memory.
+/// All stores are contiguous along `lane`.
+pub(super) fn by_rows(graph: &mut Graph, sink: NodeId, first_slot: u32, axes: (NodeId, NodeId)) -> Result<NodeId> {
+    match Epilogue::of(graph, sink, axes)? {
         Some(epilogue) => epilogue.build(graph, first_slot),
         None => Ok(sink),
     }
@@ -45,7 +36,7 @@ struct Epilogue {
 }
 
 impl Epilogue {
-    fn of(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Option<Epilogue>> {
+    fn of(graph: &mut Graph, sink: NodeId, (row, lane): (NodeId, NodeId)) -> Result<Option<Epilogue>> {
         let &[mut body] = graph.sources(sink) else { return Ok(None) };
         let (mut outer, mut tile) = (SmallVec::<[NodeId; 4]>::new(), SmallVec::<[NodeId; 2]>::new());
         while graph.op(body) == Op::End {
@@ -58,17 +49,7 @@ impl Epilogue {
             body = graph.source(body, 0);
         }
         tile.sort_unstable();
-        let trips = |range: &NodeId| live::trips(graph, *range).unwrap_or(0);
-        let Some(lane) = tile.iter().position(|&range| is_lane(graph, body, range)) else { return Ok(None) };
-        let lane = tile.remove(lane);
-        let Some(row) = tile.iter().copied().max_by_key(trips).filter(|row| trips(row) >= LEAST_ROWS) else {
-            return Ok(None);
-        };
-        // A power of two that divides the trips is what vectors are cut to.
-        if trips(&row).trailing_zeros() > trips(&lane).trailing_zeros() {
-            return Ok(None);
-        }
-        tile.retain(|range| *range != row);
+        tile.retain(|range| ![row, lane].contains(range));
         tile.push(lane);
         let order = graph.reachable(&[body]);
         let live = Live::new(graph, &order)?;
@@ -76,8 +57,7 @@ impl Epilogue {
         let lanes = tile.iter().fold(0, |set, &range| set | live.bit(range));
         let mut needed = vec![false; body.index() + 1];
         needed[body.index()] = true;
-        let (mut sums, mut nodes, mut size) = (Vec::new(), Vec::new(), 0);
-        let sizes = Sizes::of(target);
+        let (mut sums, mut nodes) = (Vec::new(), Vec::new());
         for &node in order.iter().rev() {
             if !needed[node.index()] {
                 continue;
@@ -96,12 +76,8 @@ impl Epilogue {
             if (is_changing(node) || live.of(node) & lanes != 0) && graph.op(node) != Op::Range {
                 nodes.push(node);
             }
-            if is_changing(node) {
-                let is_value = graph.op(node).is_elementwise() && graph.dtype(node) != DType::Index;
-                size += if is_value { sizes.size(graph, node) } else { 0 };
-            }
         }
-        if sums.is_empty() || size < LONG {
+        if sums.is_empty() {
             return Ok(None);
         }
         nodes.reverse();
@@ -173,16 +149,6 @@ fn effects(graph: &Graph, body: NodeId) -> SmallVec<[NodeId; 4]> {
         Op::Group => graph.sources(body).into(),
         _ => SmallVec::from_iter([body]),
     }
-}
-
-/// Each trip of the Range stores the element beside that of the one before.
-fn is_lane(graph: &Graph, body: NodeId, range: NodeId) -> bool {
-    let mut sums = Sums::default();
-    effects(graph, body).into_iter().all(|store| {
-        let place = graph.source(store, 0);
-        graph.op(store) == Op::Store
-            && matches!(graph.sources(place), &[_, index] if sums.of(graph, index).coefficient(range) == 1)
-    })
 }
 
 /// The conditions, among those that `is_of_rows`, that all stores have: nobody sees the other rows' sums.

@@ -18,7 +18,7 @@ const APART: i64 = 512;
 const KEPT_ROWS: i64 = 2;
 
 /// The kernel with the loop over `row` in stages; as it is where it has none.
-pub(super) fn stagger(graph: &mut Graph, sink: NodeId, row: NodeId) -> Result<NodeId> {
+pub(super) fn pipeline(graph: &mut Graph, sink: NodeId, row: NodeId) -> Result<NodeId> {
     let Some(stages) = Stages::of(graph, sink, row)? else { return Ok(sink) };
     let count = stages.levels.len() as i64;
     let mut build = Build {

@@ -1,4 +1,4 @@
-//! Results in the memory of the inputs that they replace.
+//! Buffer donation: results in the memory of the inputs that they replace.
 //!
 //! A state that is assigned, and whose old value nobody else has, may be overwritten. A result gets an input's memory
 //! where each kernel that reads the old value can run before the one that writes, and that one reads each place only for
@@ -15,7 +15,7 @@ use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
 /// A result that may take the memory of an input: nobody needs the input's value afterwards.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Overwrite {
+pub struct Donation {
     /// Position of the result.
     pub output: usize,
     /// Slot of the input, which has the result's dtype and shape.
@@ -27,18 +27,15 @@ pub struct Overwrite {
 /// Bytes of a state from which on a second one is worth the time to find out that none is needed.
 const LARGE: usize = 1 << 20;
 
-/// The schedule with results over inputs, and which of the wanted ones are: none, if that saves little.
-///
-/// # Errors
-/// When a rewritten kernel is refused.
-pub fn overwrite(mut schedule: Schedule, wanted: &[Overwrite]) -> Result<(Schedule, Vec<Overwrite>)> {
+/// The schedule with those of the wanted donations that can be made; with none, if they save little.
+pub(super) fn donate(mut schedule: Schedule, wanted: &[Donation]) -> Result<Schedule> {
     // Dims are no buffers, and parts of them have several writers.
     let graph = &schedule.graph;
     let takes_parts = |call: &KernelCall| arguments(&schedule, call).iter().any(|&leaf| graph.op(leaf) == Op::Shrink);
     if schedule.calls.iter().any(|call| call.takes_dims(graph) || takes_parts(call)) {
-        return Ok((schedule, vec![]));
+        return Ok(schedule);
     }
-    let mut granted: Vec<Overwrite> = Vec::new();
+    let mut granted: Vec<Donation> = Vec::new();
     let mut is_worth_it = false;
     let before = Order::of(&schedule);
     for &wish in wanted {
@@ -54,7 +51,8 @@ pub fn overwrite(mut schedule: Schedule, wanted: &[Overwrite]) -> Result<(Schedu
         before.restore(&mut schedule);
         granted.clear();
     }
-    Ok((schedule, granted))
+    schedule.donations = granted;
+    Ok(schedule)
 }
 
 /// What a schedule is beside its nodes: those of another one stay in its graph, unused.
@@ -82,7 +80,7 @@ fn arguments(schedule: &Schedule, call: &KernelCall) -> Vec<NodeId> {
 }
 
 /// Puts one result over an input, if it can be; whether that saves much.
-fn one(schedule: &mut Schedule, wish: Overwrite) -> Result<Option<bool>> {
+fn one(schedule: &mut Schedule, wish: Donation) -> Result<Option<bool>> {
     let graph = &schedule.graph;
     let Some(&output) = schedule.outputs.get(wish.output) else { return Ok(None) };
     let buffer = behind_after(graph, output);

@@ -1,5 +1,5 @@
-//! Kernels that differ only in which part of a buffer they read are one kernel, compiled once: the steps of a sequence, the
-//! heads of a matrix. Their Calls pass the part, as a `Shrink` of the buffer.
+//! Kernel deduplication: kernels that differ only in which part of a buffer they read are one kernel, compiled once: the steps of
+//! a sequence, the heads of a matrix. Their Calls pass the part, as a `Shrink` of the buffer.
 
 use super::{KernelCall, Schedule};
 use crate::lower::terms::Sums;
@@ -28,10 +28,7 @@ struct Moved {
 }
 
 /// The schedule with kernels that differ in such a way made equal.
-///
-/// # Errors
-/// When a kernel is not in range form.
-pub fn alike(schedule: Schedule) -> Result<Schedule> {
+pub(super) fn deduplicate(schedule: Schedule) -> Result<Schedule> {
     let mut moved: FxHashMap<NodeId, Option<Moved>> = FxHashMap::default();
     let mut kernels = Graph::new();
     for call in candidates(&schedule) {
@@ -177,6 +174,6 @@ fn rebuilt(schedule: &Schedule, kernels: &Graph, moved: &FxHashMap<NodeId, Optio
         });
     }
     let outputs = schedule.outputs.iter().map(|output| new[output]).collect();
-    let decisions = schedule.decisions.clone();
-    Ok(Schedule { root: new[&schedule.root], graph, outputs, calls, buffers, decisions })
+    let (decisions, donations) = (schedule.decisions.clone(), schedule.donations.clone());
+    Ok(Schedule { root: new[&schedule.root], graph, outputs, calls, buffers, decisions, donations })
 }

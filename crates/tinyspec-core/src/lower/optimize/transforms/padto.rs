@@ -1,0 +1,61 @@
+//! Padto: more trips, with validity gates.
+
+use super::split::TILES;
+use super::{Transform, number};
+use crate::lower::optimize::space::LARGEST_TILE;
+use crate::lower::optimize::{Refusal, Space};
+use std::fmt;
+
+/// Pads an axis to a multiple; what lies beyond its bound has gates.
+#[derive(Clone, PartialEq, Eq, Debug, Hash)]
+pub struct Padto {
+    /// The axis; the outermost of its Range.
+    pub axis: usize,
+    /// Of what its trips become a multiple.
+    pub multiple: i64,
+}
+
+impl Transform for Padto {
+    const NAME: &'static str = "padto";
+    const OPERANDS: &'static str = "axis, multiple";
+    const EFFECT: &'static str = "pads an axis to a multiple of trips, with gates on what lies beyond its bound";
+    const REQUIRES: &'static str = "the axis is the outermost of its Range, and its trips are known";
+
+    fn parse(operands: &[&str]) -> Option<Padto> {
+        let &[axis, multiple] = operands else { return None };
+        Some(Padto { axis: number(axis)?, multiple: number(multiple)? })
+    }
+
+    fn print(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.axis, self.multiple)
+    }
+
+    fn apply(&self, space: &mut Space) -> Result<(), Refusal> {
+        let &Padto { axis, multiple } = self;
+        let old = space.axis(axis)?;
+        // The others of its Range fill each of its trips, and nothing is beyond.
+        let is_outermost = space.axes.iter().enumerate().all(|(position, other)| {
+            let fills = |trips: i64| trips == 1 || other.stride.saturating_mul(trips) <= old.stride;
+            other.origin != old.origin || position == axis || other.trips.is_some_and(fills)
+        });
+        let padded = old
+            .trips
+            .filter(|_| is_outermost && (1..=LARGEST_TILE).contains(&multiple))
+            .and_then(|trips| trips.checked_add(multiple - 1))
+            .map(|trips| trips / multiple * multiple)
+            .filter(|trips| trips.checked_mul(old.stride).is_some());
+        if padded.is_none() {
+            return Err(Refusal::Unpaddable { axis, multiple, trips: old.trips });
+        }
+        if padded != old.trips {
+            space.axes[axis].trips = padded;
+            space.origins[old.origin].padded = true;
+        }
+        Ok(())
+    }
+
+    fn replacements(&self) -> Vec<Padto> {
+        let others = TILES.into_iter().filter(|&other| other != self.multiple);
+        others.map(|multiple| Padto { multiple, ..self.clone() }).collect()
+    }
+}

@@ -1,0 +1,52 @@
+//! A kernel's schedule is all that is done to it: replayed from text on the kernel as Rangeify left it, it gives the same
+//! instructions.
+
+use crate::stages::{Kernel, gpu, programs, target};
+use std::collections::{BTreeMap, HashSet};
+use tinyspec::backends::Target;
+use tinyspec::ir::{ContentHash, Graph, text};
+use tinyspec_core::lower::kernel::{finish, ordered};
+use tinyspec_core::lower::optimize::{OptOp, Scheduler};
+
+#[test]
+fn a_schedule_replayed_from_text_gives_the_same_instructions() {
+    let wide = tinyspec::backends::Processor::named("x86-64-v4").unwrap().target(2);
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for target in [target(), wide, gpu()] {
+        let mut known: HashSet<ContentHash> = HashSet::new();
+        for kernel in programs().iter().flat_map(|program| program.kernels()) {
+            if kernel.by_hand.is_none() && known.insert(kernel.graph.content_hash(&[kernel.sink])) {
+                for op in replay(&kernel, &target) {
+                    let name = op.to_string();
+                    *counts.entry(name[..name.find('(').unwrap()].into()).or_default() += 1;
+                }
+            }
+        }
+    }
+    println!("ops that were replayed: {counts:?}");
+}
+
+/// The ops of the kernel's schedule.
+fn replay(kernel: &Kernel, target: &Target) -> Vec<OptOp> {
+    let Kernel { name, graph, sink, .. } = kernel;
+    let mut own = graph.clone();
+    if ordered(&mut own, *sink, target).unwrap().is_some() {
+        return Vec::new();
+    }
+    let lowered = |graph: Graph, sink, ops: Option<Vec<OptOp>>| {
+        let scheduler = Scheduler::new(graph, sink, target).unwrap();
+        let ops = ops.unwrap_or_else(|| scheduler.heuristics());
+        let space = scheduler.space(&ops).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let (graph, sink) = scheduler.build(&space).unwrap();
+        let lowered = finish(graph, sink, "kernel", target).unwrap();
+        (lowered.graph.content_hash(&[lowered.linear]), ops)
+    };
+    let (expected, ops) = lowered(graph.clone(), *sink, None);
+    let words: Vec<String> = ops.iter().map(OptOp::to_string).collect();
+    let read = words.iter().map(|op| op.parse()).collect::<Result<Vec<OptOp>, _>>().unwrap();
+    assert!(read == ops, "{name}: {} is read as {read:?}", words.join("; "));
+    let (parsed, roots) = text::parse(&text::print(graph, &[*sink])).unwrap();
+    let (found, _) = lowered(parsed, roots[0], Some(read));
+    assert!(found == expected, "{name}: {} gives other instructions", words.join("; "));
+    ops
+}
