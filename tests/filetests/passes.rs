@@ -4,7 +4,7 @@ use crate::case::Case;
 use crate::program;
 use tinyspec::ir::rewrite::Rewriter;
 use tinyspec::ir::{Graph, NodeId, rules, text, verify};
-use tinyspec_core::lower::kernel::{apart, ordered};
+use tinyspec_core::lower::kernel::{apart, is_ordered};
 use tinyspec_core::lower::optimize::{OptOp, Scheduler};
 use tinyspec_core::lower::passes::{self, Form, LOWERING, Pass};
 use tinyspec_core::lower::plan::{self, Lifetime};
@@ -140,7 +140,7 @@ fn kernel(case: &Case, mut graph: Graph, mut root: NodeId, from: Place, to: Plac
 }
 
 fn scheduled(case: &Case, graph: &mut Graph, root: NodeId) -> Result<(NodeId, Vec<OptOp>), Error> {
-    if let Some(root) = ordered(graph, root, &case.target)? {
+    if is_ordered(graph, root) {
         return Ok((root, vec![]));
     }
     let scheduler = Scheduler::new(std::mem::take(graph), root, &case.target)?;

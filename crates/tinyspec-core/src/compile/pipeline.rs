@@ -497,7 +497,7 @@ fn refused(error: Error, written: Option<&ByHand>) -> Error {
 }
 
 fn staged_by(
-    mut graph: Graph,
+    graph: Graph,
     sink: NodeId,
     written: Option<&ByHand>,
     device: &Arc<Device>,
@@ -518,22 +518,18 @@ fn staged_by(
     if written.is_none() {
         fallback::fault(&graph, sink, attempt)?;
     }
-    // A GPU has no other way to add at places that data name.
-    let is_ordered = written.is_none() && (attempt == Attempt::Scheduled || target.workgroups.is_some());
-    let ordered = if is_ordered { kernel::ordered(&mut graph, sink, target)? } else { None };
-    let sink = ordered.unwrap_or(sink);
     let mut facts = profile::Facts { name, ..profile::Facts::of(&graph, sink) };
     if let Some(written) = written {
         facts.name.clone_from(&written.name);
     }
     let (mut axes, mut trips) = (String::new(), Dim::from(1));
-    // What the ranges say of blocks would be done again and again.
-    let (mut work, in_blocks) = (facts.work, Cell::new(false));
+    // What the ranges say is not what loops of another kind execute.
+    let (mut work, has_own_loops) = (facts.work, Cell::new(false));
     let mut observe = |stage: &'static str, graph: &Graph, root: NodeId| {
         if stage == pass::SCHEDULED {
             axes = profile::axes(graph, root);
             trips = kernel::trips(graph, root);
-            if in_blocks.get() {
+            if has_own_loops.get() {
                 work = profile::Facts::of(graph, root).work;
             }
         }
@@ -545,7 +541,7 @@ fn staged_by(
     let mut copied = SmallVec::new();
     let kernel = match written {
         Some(written) => kernel::written_stages(graph, sink, written, target, &mut observe)?,
-        None if ordered.is_some() => kernel::finish_ordered(graph, sink, &facts.name, target, &mut observe)?,
+        None if kernel::is_ordered(&graph, sink) => kernel::finish_ordered(graph, sink, &facts.name, target, &mut observe)?,
         None => {
             observe(pass::INPUT, &graph, sink);
             let (scheduler, schedule, source, space);
@@ -566,7 +562,7 @@ fn staged_by(
                 show_schedule(&facts.name, &schedule, &source, &estimate);
             }
             nanoseconds = Some(estimate.on_one_thread() as u64);
-            in_blocks.set(space.blocks.is_some());
+            has_own_loops.set(space.has_own_loops());
             match copies {
                 Copies::Own => kernel::stages(scheduler, &space, &facts.name, &mut observe)?,
                 Copies::Shared => {

@@ -19,7 +19,7 @@ pub fn lower_kernel(graph: &mut Graph, sink: NodeId, name: &str, target: &Target
     let mut own = Graph::new();
     let roots = own.import(graph, &[sink], |_, _| Ok(None))?;
     let sink = roots.first().copied().unwrap_or(sink);
-    if let Some(sink) = ordered(&mut own, sink, target)? {
+    if is_ordered(&own, sink) {
         return finish(own, sink, name, target);
     }
     let scheduler = Scheduler::new(own, sink, target)?;
@@ -28,20 +28,9 @@ pub fn lower_kernel(graph: &mut Graph, sink: NodeId, name: &str, target: &Target
     stages(scheduler, &space, name, &mut |_, _, _| {})
 }
 
-/// A kernel as loops in an order of their own, which no schedule of its ranges gives; `None` where it needs none.
-///
-/// # Errors
-/// When the kernel is not in range form.
-pub fn ordered(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Option<NodeId>> {
-    // Their loops follow each other, and workgroups have no order.
-    if target.workgroups.is_some() {
-        let adds = |&node: &NodeId| graph.op(node) == Op::AtomicAdd;
-        return Ok(graph.reachable(&[sink]).iter().any(adds).then_some(sink));
-    }
-    match scatter::loops(graph, sink, target.threads)? {
-        Some(sink) => written::vectorize(graph, sink, target).map(Some),
-        None => Ok(None),
-    }
+/// Whether the axes of a kernel have their types already: one that adds at places by AtomicAdd was made for workgroups.
+pub fn is_ordered(graph: &Graph, sink: NodeId) -> bool {
+    graph.reachable(&[sink]).iter().any(|&node| graph.op(node) == Op::AtomicAdd)
 }
 
 /// A kernel in range form as those that follow each other where workgroups cannot: what adds to places that data name
@@ -63,7 +52,7 @@ pub fn apart(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<SmallVe
 /// # Errors
 /// When the kernel is not in range form.
 pub fn lower_observed(
-    mut graph: Graph,
+    graph: Graph,
     sink: NodeId,
     by_hand: Option<&ByHand>,
     target: &Target,
@@ -73,7 +62,7 @@ pub fn lower_observed(
     if let Some(by_hand) = by_hand {
         return written_stages(graph, sink, by_hand, target, observe);
     }
-    if let Some(sink) = ordered(&mut graph, sink, target)? {
+    if is_ordered(&graph, sink) {
         return finish_ordered(graph, sink, "kernel", target, observe);
     }
     let scheduler = Scheduler::observed(graph, sink, target, observe)?;

@@ -10,7 +10,7 @@ mod cut;
 use super::kernel;
 use super::live::next_range_id;
 use super::loops::closed;
-use super::optimize::windows;
+use super::optimize::{scatter, windows};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
@@ -47,7 +47,7 @@ fn blocks(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<SmallVec<[
     if !graph.reachable(&[sink]).iter().any(is_named) {
         return Ok(whole(sink));
     }
-    if kernel::ordered(graph, sink, target)?.is_some() {
+    if kernel::is_ordered(graph, sink) || scatter::loops(graph, sink, target)?.is_some() {
         return Ok(whole(sink));
     }
     let sink = windows::simplify(graph, sink)?;

@@ -34,10 +34,11 @@ pub use transforms::OptOp;
 pub use words::Product;
 
 use super::pass::{self, Form, Observe, Pass, Stage, pass};
+use super::written;
 use online::Online;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Graph, NodeId, Result};
-use transforms::Block;
+use transforms::{Block, Scatter};
 
 /// Passes before the schedule, which bring a kernel into canonical form.
 #[rustfmt::skip]
@@ -55,6 +56,8 @@ pub struct Scheduler<'t> {
     graph: Graph,
     kernel: Kernel,
     online: Option<Online>,
+    /// The kernel as loops over the terms of sums at places, if all its results are such sums.
+    scattered: Option<NodeId>,
     target: &'t Target,
 }
 
@@ -78,13 +81,15 @@ impl<'t> Scheduler<'t> {
         observe: &mut Observe,
     ) -> Result<Scheduler<'t>> {
         let online = Online::of(&mut graph, sink, target)?;
+        let scattered = scatter::loops(&mut graph, sink, target)?;
+        let scattered = scattered.map(|sink| written::vectorize(&mut graph, sink, target)).transpose()?;
         let is_strict = words::is_strict(&graph, sink);
         let sink = pass::run(CANONICAL, &mut graph, sink, target, observe)?;
         let mut kernel = Kernel::new(&mut graph, sink)?;
         kernel.product = kernel.product.filter(|_| !is_strict);
         kernel.repeats = repeat::find(&mut graph, &kernel, target)?;
         kernel.without_nans = nans::find(&mut graph, &kernel, target)?;
-        Ok(Scheduler { graph, kernel, online, target })
+        Ok(Scheduler { graph, kernel, online, scattered, target })
     }
 
     /// Reads the kernel as it is: for a schedule without ops.
@@ -94,7 +99,7 @@ impl<'t> Scheduler<'t> {
     pub(crate) fn plain(mut graph: Graph, sink: NodeId, target: &'t Target) -> Result<Scheduler<'t>> {
         let sink = separate::separate(&mut graph, sink)?;
         let kernel = Kernel::new(&mut graph, sink)?;
-        Ok(Scheduler { graph, kernel, online: None, target })
+        Ok(Scheduler { graph, kernel, online: None, scattered: None, target })
     }
 
     /// What is known of the kernel.
@@ -114,9 +119,10 @@ impl<'t> Scheduler<'t> {
 
     /// The schedule that the hand-written rules choose, or the cost model where it finds that one poor.
     pub fn heuristics(&self) -> Vec<OptOp> {
-        match self.online {
-            Some(_) => vec![Block(Blocking::default()).into()],
-            None => {
+        match (&self.online, self.scattered) {
+            (_, Some(_)) => vec![Scatter.into()],
+            (Some(_), None) => vec![Block(Blocking::default()).into()],
+            (None, None) => {
                 let mut ops = descent::improve(self, heuristics::choose(&self.graph, &self.kernel, self.target));
                 if let Ok(mut space) = self.space(&ops) {
                     let values = heuristics::values(&self.graph, &self.kernel, &mut space, self.target);
@@ -134,6 +140,7 @@ impl<'t> Scheduler<'t> {
     pub fn space(&self, ops: &[OptOp]) -> Result<Space> {
         let mut space = Space::new(&self.graph, &self.kernel, self.target);
         space.lengths = self.online.as_ref().map(|online| online.lengths().clone());
+        space.can_scatter = self.scattered.is_some();
         for op in ops {
             space.apply(op)?;
         }
@@ -157,6 +164,9 @@ impl<'t> Scheduler<'t> {
     pub fn estimate(&self, space: &Space) -> Estimate {
         if let (Some(blocking), Some(online)) = (space.blocks, &self.online) {
             return online.estimate(blocking, self.target);
+        }
+        if let Some(sink) = self.scattered.filter(|_| space.scatters) {
+            return cost::standing::estimate(&self.graph, sink, self.target).unwrap_or_default();
         }
         cost::estimate(&self.graph, &self.kernel, space, self.target)
     }
@@ -184,6 +194,9 @@ impl<'t> Scheduler<'t> {
     pub fn build(mut self, space: &Space) -> Result<(Graph, NodeId)> {
         if let (Some(blocking), Some(online)) = (space.blocks, self.online) {
             return online.build(blocking, self.target);
+        }
+        if let Some(sink) = self.scattered.filter(|_| space.scatters) {
+            return Ok((self.graph, sink));
         }
         let sink = rebuild::rebuild(&mut self.graph, &self.kernel, space, self.target)?;
         Ok((self.graph, sink))

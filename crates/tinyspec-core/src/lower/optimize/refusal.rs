@@ -40,15 +40,18 @@ pub enum Refusal {
         /// Axes there are.
         count: usize,
     },
-    /// A Block writes all loops itself.
-    #[error("nothing follows blocks, which have loops of their own")]
-    AfterBlock,
+    /// Block and Scatter write all loops themselves.
+    #[error("nothing follows block(…) and scatter(), which have loops of their own")]
+    AfterAlone,
     /// A transform that is a schedule by itself, on axes that are split, padded or staged for.
     #[error("it is the only op of its schedule")]
     NotAlone,
     /// A Block on a kernel without a matrix of scores.
     #[error("the kernel is no sum over a matrix of products, or the device has workgroups: there are no blocks")]
     NoBlocks,
+    /// Scatter on a kernel whose results are anything but sums at places.
+    #[error("the kernel's results are not sums at places that data name, or the device has workgroups")]
+    NoScatter,
     /// Pipeline fixes the axes.
     #[error("a loop is pipelined: what changes axes comes before")]
     AfterPipeline,

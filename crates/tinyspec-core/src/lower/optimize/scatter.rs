@@ -13,7 +13,7 @@ use crate::lower::sum::Sum;
 use crate::lower::terms::{Relation, Sums, Terms};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use tinyspec_backends::Workgroups;
+use tinyspec_backends::{Target, Workgroups};
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
@@ -66,11 +66,15 @@ pub(crate) fn apart(graph: &mut Graph, sink: NodeId, limits: &Workgroups) -> Res
 }
 
 /// The kernel as such loops, if all that it stores are such sums.
-pub(crate) fn loops(graph: &mut Graph, sink: NodeId, threads: usize) -> Result<Option<NodeId>> {
+/// The workgroups of a GPU have no order, in which a loop over terms would have to follow one over places.
+pub(crate) fn loops(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Option<NodeId>> {
+    if target.workgroups.is_some() {
+        return Ok(None);
+    }
     let Some(scatters) = scatters(graph, sink)? else { return Ok(None) };
     let mut effects: SmallVec<[NodeId; 2]> = SmallVec::new();
     // One loop for threads, or none.
-    let threads = if scatters.len() == 1 { threads } else { 1 };
+    let threads = if scatters.len() == 1 { target.threads } else { 1 };
     for scatter in &scatters {
         match scatter.build(graph, threads)? {
             Some(effect) => effects.push(effect),

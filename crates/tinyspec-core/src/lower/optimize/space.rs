@@ -75,6 +75,10 @@ pub struct Space {
     pub(crate) pipelined: Option<usize>,
     /// Blocks that sums are made in, instead of the axes.
     pub(crate) blocks: Option<Blocking>,
+    /// A loop over terms adds each to its place, instead of the axes.
+    pub(crate) scatters: bool,
+    /// All results are sums at places that data name.
+    pub(crate) can_scatter: bool,
     /// What blocks have to fit, where there can be any.
     pub(crate) lengths: Option<Lengths>,
     /// Stores bypass the caches.
@@ -124,6 +128,8 @@ impl Space {
             lengths,
             kept: Vec::new(),
             stages_sums: false,
+            scatters: false,
+            can_scatter: false,
             nontemporal: false,
             no_locals: false,
             carries,
@@ -184,10 +190,15 @@ impl Space {
         }
     }
 
+    /// Does the schedule write all loops itself?
+    pub(crate) fn has_own_loops(&self) -> bool {
+        self.blocks.is_some() || self.scatters
+    }
+
     /// The op that gives the outermost loop to the threads; none where several nests follow each other.
     pub(crate) fn share(&self) -> Option<OptOp> {
         let is_loop = |axis: &Axis| axis.kind == AxisType::Loop && axis.trips != Some(1);
-        if self.blocks.is_some() || self.axes.iter().any(|axis| axis.kind == AxisType::Global) {
+        if self.has_own_loops() || self.axes.iter().any(|axis| axis.kind == AxisType::Global) {
             return None;
         }
         let axis = self.axes.iter().position(is_loop).filter(|_| self.nests.len() == 1)?;

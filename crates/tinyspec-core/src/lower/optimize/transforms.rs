@@ -9,6 +9,7 @@ mod nolocals;
 mod nontemporal;
 mod padto;
 mod pipeline;
+mod scatter;
 mod split;
 mod stage;
 mod swap;
@@ -19,6 +20,7 @@ pub use nolocals::Nolocals;
 pub use nontemporal::Nontemporal;
 pub use padto::Padto;
 pub use pipeline::Pipeline;
+pub use scatter::Scatter;
 pub use split::Split;
 pub use stage::Stage;
 pub use swap::Swap;
@@ -174,7 +176,7 @@ macro_rules! transforms {
     };
 }
 
-transforms!(Split, Swap, Padto, Nolocals, Stage, Tc, Pipeline, Nontemporal, Block);
+transforms!(Split, Swap, Padto, Nolocals, Stage, Tc, Pipeline, Nontemporal, Scatter, Block);
 
 impl FromStr for OptOp {
     type Err = Error;
@@ -212,7 +214,7 @@ impl Space {
     /// May a transform of this order follow?
     fn admits(&self, order: Order) -> Result<(), Refusal> {
         match order {
-            _ if self.blocks.is_some() => Err(Refusal::AfterBlock),
+            _ if self.has_own_loops() => Err(Refusal::AfterAlone),
             Order::KeepsAxes => Ok(()),
             _ if self.pipelined.is_some() => Err(Refusal::AfterPipeline),
             Order::Alone if !self.is_whole() => Err(Refusal::NotAlone),

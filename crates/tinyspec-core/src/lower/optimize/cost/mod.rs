@@ -5,6 +5,7 @@
 
 mod footprint;
 mod loops;
+pub(super) mod standing;
 
 use super::kernel::{Access, Kernel, Reduction, slot};
 use super::space::Space;

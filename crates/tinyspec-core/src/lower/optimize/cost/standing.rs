@@ -1,0 +1,49 @@
+//! The cost of loops that are built already, each of which runs as it stands.
+
+use super::{Estimate, LOADS, NAMED_TRIPS, STORES, VECTOR, WIDTH, threads};
+use crate::lower::live::{self, Live};
+use crate::lower::select::decompose::Sizes;
+use tinyspec_backends::Target;
+use tinyspec_ir::{Arg, AxisType, DType, Graph, NodeId, Op, Result};
+
+/// Counts what a kernel in range form executes; nothing is known of where its accesses lead, so all hit the first-level cache.
+///
+/// # Errors
+/// When it has more loops than a kernel may have.
+pub(in crate::lower::optimize) fn estimate(graph: &Graph, sink: NodeId, target: &Target) -> Result<Estimate> {
+    let order = graph.reachable(&[sink]);
+    let (live, sizes) = (Live::new(graph, &order)?, Sizes::of(target));
+    let lanes = crate::lower::lanes(target, [DType::F32].into_iter()) as f64;
+    let axis = |range: NodeId| match graph.arg(range) {
+        Arg::Range { axis, .. } => *axis,
+        _ => AxisType::Loop,
+    };
+    let trips = |range: NodeId| live::trips(graph, range).map_or(NAMED_TRIPS, |trips| trips as f64);
+    // Vector loops run once for all lanes.
+    let times = |range: NodeId| match axis(range) {
+        AxisType::Upcast | AxisType::Unroll => (trips(range) / lanes).ceil(),
+        _ => trips(range),
+    };
+    let mut estimate = Estimate { threads: 1.0, ..Estimate::default() };
+    for &node in &order {
+        let count: f64 = live.members(live.of(node)).map(times).product();
+        let cost = match graph.op(node) {
+            Op::Load => [0.0, 1.0 / LOADS, 1.0],
+            Op::Store => [0.0, 1.0 / STORES, 1.0],
+            op if op.is_elementwise() => {
+                let size = sizes.size(graph, node) as f64;
+                [size / VECTOR, 0.0, size]
+            }
+            Op::Range if axis(node) == AxisType::Global => {
+                estimate.threads = threads(trips(node), target.threads);
+                continue;
+            }
+            _ => continue,
+        };
+        estimate.arithmetic += cost[0] * count;
+        estimate.accesses += cost[1] * count;
+        estimate.instructions += cost[2] * count / WIDTH;
+        estimate.code += cost[2];
+    }
+    Ok(estimate)
+}
