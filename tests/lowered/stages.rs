@@ -8,7 +8,7 @@ use tinyspec::ir::rewrite::Rewriter;
 use tinyspec::ir::{Graph, NodeId, rules, text};
 use tinyspec::{Dim, Function, Spec};
 use tinyspec_core::lower::kernel::lower_observed;
-use tinyspec_core::lower::rangeify::{self, ByHand, Schedule};
+use tinyspec_core::lower::rangeify::{self, HandWritten, Schedule};
 
 /// A tensor graph: a case's forward pass, or that and its gradients.
 pub struct Program {
@@ -22,7 +22,7 @@ pub struct Kernel {
     pub name: String,
     pub graph: Graph,
     pub sink: NodeId,
-    pub by_hand: Option<ByHand>,
+    pub by_hand: Option<HandWritten>,
 }
 
 /// A device like a CPU with small vectors, whose code the interpreter can run.

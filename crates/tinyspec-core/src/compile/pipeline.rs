@@ -1,16 +1,16 @@
 //! The driver of the lowering: from a stateless tensor graph to launches, one stage after the other.
 
-use super::blueprint::Blueprint;
 use super::compared::reference_of;
 use super::fallback::{self, Attempt, Failure};
 use super::plan::{Kernel, Plan};
 use super::program::{self, Rendered};
+use super::symbolic_plan::SymbolicPlan;
 use crate::cache;
 use crate::device::Device;
 use crate::lower::optimize::{Estimate, OptOp, Scheduler};
 use crate::lower::pass;
-use crate::lower::rangeify::{self, ByHand, Costs, Donation, KernelCall, Schedule};
-use crate::lower::{kernel, loops, parts, passes};
+use crate::lower::rangeify::{self, Costs, Donation, HandWritten, KernelCall, Schedule};
+use crate::lower::{kernel, loops, multiversion, passes};
 use crate::profile::{self, Level};
 use crate::search::{self, Source};
 use crate::threads::compilers;
@@ -29,7 +29,7 @@ use tinyspec_ir::{ContentHash, ContentHasher, Dim, ErrorKind, Graph, NodeId, Op,
 /// # Errors
 /// Names the op and the user's line where a stage refuses something, or what the compiler reports.
 pub(crate) fn compile(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -> Result<Plan> {
-    blueprint(graph, outputs, device)?.plan(&|_| None)
+    symbolic_plan(graph, outputs, device)?.plan(&|_| None)
 }
 
 /// As [`compile`], with results that may take the memory of arguments.
@@ -39,7 +39,7 @@ pub(crate) fn compile_over(
     device: &Arc<Device>,
     wanted: &[Donation],
 ) -> Result<Plan> {
-    let (blueprint, granted) = blueprint_over(graph, outputs, device, wanted)?;
+    let (blueprint, granted) = symbolic_plan_over(graph, outputs, device, wanted)?;
     let mut plan = blueprint.plan(&|_| None)?;
     plan.overwritten = granted.iter().map(|over| (plan.output_of_root[over.output], over.slot)).collect();
     plan.stays_apart = !wanted.is_empty() && granted.is_empty();
@@ -50,16 +50,16 @@ pub(crate) fn compile_over(
 ///
 /// # Errors
 /// As [`compile`].
-pub(crate) fn blueprint(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -> Result<Blueprint> {
-    Ok(blueprint_over(graph, outputs, device, &[])?.0)
+pub(crate) fn symbolic_plan(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -> Result<SymbolicPlan> {
+    Ok(symbolic_plan_over(graph, outputs, device, &[])?.0)
 }
 
-fn blueprint_over(
+fn symbolic_plan_over(
     graph: &Graph,
     outputs: &[NodeId],
     device: &Arc<Device>,
     wanted: &[Donation],
-) -> Result<(Blueprint, Vec<Donation>)> {
+) -> Result<(SymbolicPlan, Vec<Donation>)> {
     let _timer = profile::plan_timer();
     if cfg!(debug_assertions) || profile::verifies() {
         verify::tensor(graph, outputs)?;
@@ -81,7 +81,7 @@ fn blueprint_over(
             Ok(kernels) => {
                 failures.iter().for_each(|failure: &Failure| failure.warn("its sums run in kernels of their own"));
                 let reference = reference(&schedule, device)?;
-                let blueprint = Blueprint::new(&schedule, &kernels, device).compared_with(reference);
+                let blueprint = SymbolicPlan::new(&schedule, &kernels, device).compared_with(reference);
                 return Ok((blueprint, schedule.donations));
             }
             Err(failed) => {
@@ -160,7 +160,7 @@ impl<E: Into<Error>> From<E> for Unlowered {
 }
 
 /// The same calls on the device that they are to be compared with, if they are. What that cannot run has no kernels there.
-fn reference(schedule: &Schedule, device: &Arc<Device>) -> Result<Option<Blueprint>> {
+fn reference(schedule: &Schedule, device: &Arc<Device>) -> Result<Option<SymbolicPlan>> {
     let Some(reference) = reference_of(device)? else { return Ok(None) };
     let mut kernels: FxHashMap<NodeId, Parts> = FxHashMap::default();
     for one in distinct(schedule) {
@@ -182,7 +182,7 @@ fn reference(schedule: &Schedule, device: &Arc<Device>) -> Result<Option<Bluepri
         );
         kernels.insert(one.kernel, Parts::new());
     }
-    Ok(Some(Blueprint::new(schedule, &kernels, &reference)))
+    Ok(Some(SymbolicPlan::new(schedule, &kernels, &reference)))
 }
 
 /// The first call of each kernel.
@@ -312,7 +312,7 @@ type Drafts = SmallVec<[Draft; 1]>;
 fn parts_of(
     schedule: &Graph,
     kernel: NodeId,
-    written: Option<&ByHand>,
+    written: Option<&HandWritten>,
     device: &Arc<Device>,
 ) -> std::result::Result<Drafts, Unlowered> {
     let is_one = device.target().workgroups.is_none() && !loops::has_dims(schedule, kernel);
@@ -321,7 +321,7 @@ fn parts_of(
     }
     let mut graph = Graph::new();
     let roots = graph.import(schedule, &[kernel], |_, _| Ok(None))?;
-    let parts = parts::parts(&mut graph, roots[0], device.target())?;
+    let parts = multiversion::parts(&mut graph, roots[0], device.target())?;
     parts.into_iter().map(|part| kernel_of(&graph, part.sink, None, part.blocks, device)).collect()
 }
 
@@ -329,7 +329,7 @@ fn parts_of(
 fn kernel_of(
     schedule: &Graph,
     kernel: NodeId,
-    written: Option<&ByHand>,
+    written: Option<&HandWritten>,
     blocks: Dim,
     device: &Arc<Device>,
 ) -> std::result::Result<Draft, Unlowered> {
@@ -460,7 +460,7 @@ impl Lowered {
 fn staged(
     graph: &Graph,
     sink: NodeId,
-    written: Option<&ByHand>,
+    written: Option<&HandWritten>,
     device: &Arc<Device>,
     copies: Copies,
 ) -> std::result::Result<SmallVec<[Staged; 1]>, Unlowered> {
@@ -481,9 +481,9 @@ fn staged(
 }
 
 /// Names a hand-written kernel in a verifier's error, since the mistake may be its author's.
-fn refused(error: Error, written: Option<&ByHand>) -> Error {
+fn refused(error: Error, written: Option<&HandWritten>) -> Error {
     match (error, written) {
-        (Error::Graph(error), Some(ByHand { name, .. })) if error.kind() == ErrorKind::Verify => {
+        (Error::Graph(error), Some(HandWritten { name, .. })) if error.kind() == ErrorKind::Verify => {
             let (message, suggestion) =
                 (error.message(), error.suggestion().unwrap_or("this is a mistake of the compiler"));
             let reason = format!(
@@ -499,7 +499,7 @@ fn refused(error: Error, written: Option<&ByHand>) -> Error {
 fn staged_by(
     graph: Graph,
     sink: NodeId,
-    written: Option<&ByHand>,
+    written: Option<&HandWritten>,
     device: &Arc<Device>,
     copies: Copies,
     attempt: Attempt,
@@ -541,7 +541,9 @@ fn staged_by(
     let mut copied = SmallVec::new();
     let kernel = match written {
         Some(written) => kernel::written_stages(graph, sink, written, target, &mut observe)?,
-        None if kernel::is_ordered(&graph, sink) => kernel::finish_ordered(graph, sink, &facts.name, target, &mut observe)?,
+        None if kernel::is_ordered(&graph, sink) => {
+            kernel::finish_ordered(graph, sink, &facts.name, target, &mut observe)?
+        }
         None => {
             observe(pass::INPUT, &graph, sink);
             let (scheduler, schedule, source, space);

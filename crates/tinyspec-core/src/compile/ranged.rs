@@ -1,8 +1,8 @@
 //! Functions whose dims have declared bounds: planned once, for all sizes within them.
 
-use super::blueprint::Blueprint;
 use super::pipeline;
 use super::plan::Plan;
+use super::symbolic_plan::SymbolicPlan;
 use crate::device::Device;
 use crate::kept::Kept;
 use crate::lazy::{Body, Node, Program, Sizes, number};
@@ -24,7 +24,7 @@ pub(crate) struct Ranged {
     /// dtypes and shapes of the results, over the dims.
     pub outputs: Vec<(DType, Shape)>,
     dims: Vec<Name>,
-    blueprint: Blueprint,
+    blueprint: SymbolicPlan,
     plans: Mutex<FxHashMap<Sizes, Arc<Plan>>>,
 }
 
@@ -94,7 +94,7 @@ impl Ranged {
         let (mut graph, results) = inline_all(graph, results)?;
         let outputs = results.iter().map(|&node| (graph.dtype(node), graph.props(node).shape.clone())).collect();
         let results = own(&mut graph, results)?;
-        let blueprint = pipeline::blueprint(&graph, &results, device)?;
+        let blueprint = pipeline::symbolic_plan(&graph, &results, device)?;
         let dims = body.ranged().to_vec();
         Ok(Ranged { program, outputs, dims, blueprint, plans: Mutex::default() })
     }

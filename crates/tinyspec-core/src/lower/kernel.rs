@@ -3,9 +3,9 @@
 
 use super::optimize::{Scheduler, Space, scatter};
 use super::pass::{self, Observe, checked};
-use super::rangeify::ByHand;
+use super::rangeify::HandWritten;
 use super::shared::{self, Copy, Shared};
-use super::{loops, passes, plan, written};
+use super::{hand_written, loops, passes, plan};
 use smallvec::SmallVec;
 use tinyspec_backends::{Grid, LinearKernel, Target};
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result, verify};
@@ -54,7 +54,7 @@ pub fn apart(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<SmallVe
 pub fn lower_observed(
     graph: Graph,
     sink: NodeId,
-    by_hand: Option<&ByHand>,
+    by_hand: Option<&HandWritten>,
     target: &Target,
     observe: &mut Observe,
 ) -> Result<LinearKernel> {
@@ -129,7 +129,7 @@ fn optimized(scheduler: Scheduler, space: &Space, observe: &mut Observe) -> Resu
 pub(crate) fn written_stages(
     graph: Graph,
     sink: NodeId,
-    ByHand { name, buffers }: &ByHand,
+    HandWritten { name, buffers }: &HandWritten,
     target: &Target,
     observe: &mut Observe,
 ) -> Result<LinearKernel> {
@@ -137,7 +137,7 @@ pub(crate) fn written_stages(
     let mut graph = graph;
     checked("rangeify", || verify::ranges(&graph, sink))?;
     checked("rangeify", || verify::barriers(&graph, sink))?;
-    let sink = written::vectorize(&mut graph, sink, target)?;
+    let sink = hand_written::vectorize(&mut graph, sink, target)?;
     observe(pass::SCHEDULED, &graph, sink);
     checked("optimize", || verify::ranges(&graph, sink))?;
     let mut kernel = finish_observed(graph, sink, name, target, observe)?;

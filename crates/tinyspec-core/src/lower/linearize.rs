@@ -5,8 +5,8 @@
 //! right before its first use, which keeps few of them alive at once, but for long chains, which take turns (`beside.rs`).
 //! Effects under one condition become blocks (`conditions.rs`).
 
-mod beside;
 mod conditions;
+mod interleave;
 mod places;
 
 use super::live::{Live, RangeSet};
@@ -40,7 +40,7 @@ pub fn linearize(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
             bodies[loops.innermost(live.of(node) | places.get(&node).copied().unwrap_or(0))].push(node);
         }
     }
-    let bodies: Vec<Vec<NodeId>> = bodies.into_iter().map(|body| beside::beside(graph, body)).collect();
+    let bodies: Vec<Vec<NodeId>> = bodies.into_iter().map(|body| interleave::interleave(graph, body)).collect();
     let bodies = conditions::blocks(graph, &live, &bodies);
     conditions::listed(graph, &loops, &live, &bodies)
 }

@@ -2,13 +2,14 @@
 
 pub mod expand;
 pub(crate) mod fold;
+pub(crate) mod hand_written;
 pub mod kernel;
 pub mod linear;
 pub mod linearize;
 pub(crate) mod live;
 pub(crate) mod loops;
+pub(crate) mod multiversion;
 pub mod optimize;
-pub(crate) mod parts;
 pub mod pass;
 pub mod passes;
 pub mod plan;
@@ -19,7 +20,6 @@ pub(crate) mod shared;
 pub mod special;
 pub(crate) mod sum;
 pub(crate) mod terms;
-pub(crate) mod written;
 
 use tinyspec_backends::Target;
 use tinyspec_ir::DType;

@@ -25,13 +25,13 @@ const LOWER: &[&str] = &[
     "linearize",
     "linear",
     "special",
-    "written",
+    "hand_written",
     "shared",
     "optimize",
     "rangeify",
     "passes",
     "kernel",
-    "parts",
+    "multiversion",
 ];
 
 #[test]

@@ -1,7 +1,7 @@
 //! What Optimize knows of a kernel: its loop nests, reductions, and the index of every access in normal form.
 
-use super::repeat::Repeat;
-use super::words::{self, Product};
+use super::packed_dot::{self, Product};
+use super::recomputation::Recomputed;
 use crate::lower::live::{Live, RangeSet};
 use crate::lower::sum::{self, Sum};
 use rustc_hash::FxHashMap;
@@ -22,7 +22,7 @@ pub struct Kernel {
     /// Every Load from and Store to memory.
     pub accesses: Vec<Access>,
     /// Values that one loop leaves for another.
-    pub repeats: Vec<Repeat>,
+    pub recomputed: Vec<Recomputed>,
     /// Maxima that may lose a nan.
     pub without_nans: Vec<NodeId>,
     /// What its sum is of, if words of two terms can be multiplied.
@@ -90,7 +90,7 @@ impl Kernel {
             nests: graph.sources(sink).iter().map(|&source| nest(graph, source)).collect(),
             reductions: Vec::new(),
             accesses: Vec::new(),
-            repeats: Vec::new(),
+            recomputed: Vec::new(),
             without_nans: Vec::new(),
             product: None,
             sums: FxHashMap::default(),
@@ -114,7 +114,7 @@ impl Kernel {
                 _ => {}
             }
         }
-        kernel.product = words::find(graph, &kernel);
+        kernel.product = packed_dot::find(graph, &kernel);
         Ok(kernel)
     }
 

@@ -13,28 +13,28 @@ mod kernel;
 pub(crate) mod moves;
 mod nans;
 pub(crate) mod online;
+pub(super) mod packed_dot;
 mod rebuild;
+mod recomputation;
 mod refusal;
-mod repeat;
+pub(super) mod rename;
 pub(crate) mod scatter;
-pub(super) mod separate;
 mod space;
 pub mod transforms;
 pub(crate) mod windows;
-pub(super) mod words;
 
 pub use cost::Estimate;
 pub(crate) use cost::NAMED_TRIPS;
 pub use kernel::{Access, Kernel, Nest, Reduction};
 pub use online::Blocking;
+pub use packed_dot::Product;
+pub use recomputation::Recomputed;
 pub use refusal::{Refusal, Refused};
-pub use repeat::Repeat;
 pub use space::{Axis, Space};
 pub use transforms::OptOp;
-pub use words::Product;
 
+use super::hand_written;
 use super::pass::{self, Form, Observe, Pass, Stage, pass};
-use super::written;
 use online::Online;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Graph, NodeId, Result};
@@ -44,9 +44,9 @@ use transforms::{Block, Scatter};
 #[rustfmt::skip]
 pub const CANONICAL: &[Pass] = &[
     pass(Stage::Optimize, "domains",     Form::Ranges, Form::Ranges, |graph, sink, _| windows::simplify(graph, sink)),
-    pass(Stage::Optimize, "rename",      Form::Ranges, Form::Ranges, |graph, sink, _| separate::separate(graph, sink)),
+    pass(Stage::Optimize, "rename",      Form::Ranges, Form::Ranges, |graph, sink, _| rename::rename(graph, sink)),
     pass(Stage::Optimize, "delinearize", Form::Ranges, Form::Ranges, |graph, sink, _| delinearize::delinearize(graph, sink)),
-    pass(Stage::Optimize, "strict",      Form::Ranges, Form::Ranges, |graph, sink, _| words::as_written(graph, sink)),
+    pass(Stage::Optimize, "strict",      Form::Ranges, Form::Ranges, |graph, sink, _| packed_dot::as_written(graph, sink)),
     pass(Stage::Optimize, "signs",       Form::Ranges, Form::Ranges, bounds::write),
 ];
 
@@ -82,12 +82,12 @@ impl<'t> Scheduler<'t> {
     ) -> Result<Scheduler<'t>> {
         let online = Online::of(&mut graph, sink, target)?;
         let scattered = scatter::loops(&mut graph, sink, target)?;
-        let scattered = scattered.map(|sink| written::vectorize(&mut graph, sink, target)).transpose()?;
-        let is_strict = words::is_strict(&graph, sink);
+        let scattered = scattered.map(|sink| hand_written::vectorize(&mut graph, sink, target)).transpose()?;
+        let is_strict = packed_dot::is_strict(&graph, sink);
         let sink = pass::run(CANONICAL, &mut graph, sink, target, observe)?;
         let mut kernel = Kernel::new(&mut graph, sink)?;
         kernel.product = kernel.product.filter(|_| !is_strict);
-        kernel.repeats = repeat::find(&mut graph, &kernel, target)?;
+        kernel.recomputed = recomputation::find(&mut graph, &kernel, target)?;
         kernel.without_nans = nans::find(&mut graph, &kernel, target)?;
         Ok(Scheduler { graph, kernel, online, scattered, target })
     }
@@ -97,7 +97,7 @@ impl<'t> Scheduler<'t> {
     /// # Errors
     /// When it is not in range form.
     pub(crate) fn plain(mut graph: Graph, sink: NodeId, target: &'t Target) -> Result<Scheduler<'t>> {
-        let sink = separate::separate(&mut graph, sink)?;
+        let sink = rename::rename(&mut graph, sink)?;
         let kernel = Kernel::new(&mut graph, sink)?;
         Ok(Scheduler { graph, kernel, online: None, scattered: None, target })
     }

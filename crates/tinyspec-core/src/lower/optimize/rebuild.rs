@@ -1,11 +1,11 @@
 //! Rebuilds a kernel over the axes of a schedule, in one sweep.
 
 mod epilogue;
-mod keep;
+mod interchange;
+mod packed_dot;
 mod pipeline;
-mod rows;
+mod recomputation;
 mod stage;
-mod words;
 
 use super::kernel::{Access, Kernel, is_index, slot};
 use super::nans;
@@ -48,7 +48,7 @@ pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space, target:
     if let Some(row) = space.pipelined.and_then(|axis| rebuild.axes[axis]) {
         return pipeline::pipeline(graph, sink, row);
     }
-    let sink = rows::around(graph, sink, &rebuild.axes.iter().copied().flatten().collect::<Vec<_>>())?;
+    let sink = interchange::around(graph, sink, &rebuild.axes.iter().copied().flatten().collect::<Vec<_>>())?;
     let epilogue = space.epilogue().filter(|_| space.stages_sums);
     match epilogue.and_then(|epilogue| Some((rebuild.axes[epilogue.row]?, rebuild.axes[epilogue.lane]?))) {
         Some((row, lane)) => epilogue::by_rows(graph, sink, rebuild.next_local, (row, lane)),
@@ -125,7 +125,7 @@ impl Rebuild<'_> {
             return Ok(());
         }
         let kernel = self.kernel;
-        let repeat = self.space.kept.iter().map(|&kept| &kernel.repeats[kept]).find(|repeat| repeat.again == node);
+        let repeat = self.space.kept.iter().map(|&kept| &kernel.recomputed[kept]).find(|repeat| repeat.again == node);
         if let Some(kept) = repeat.map(|repeat| self.keep(graph, repeat)).transpose()?.flatten() {
             self.new[node.index()] = Some(kept);
             return Ok(());

@@ -135,7 +135,7 @@ impl Space {
             carries,
             alike,
             params,
-            repeats: kernel.repeats.iter().map(|repeat| (repeat.needs, repeat.overlaps)).collect(),
+            repeats: kernel.recomputed.iter().map(|repeat| (repeat.needs, repeat.overlaps)).collect(),
             contiguous: Vec::new(),
             pairs,
             workgroups: target.workgroups.is_some(),

@@ -7,40 +7,40 @@
 //! upwards then builds the scalar values (`values`); kernels over one space merge (`siblings`) and are closed
 //! (`close`): own Params, own Ranges, several Stores.
 
-mod assembled;
-mod blocks;
-mod centred;
+mod cache_blocks;
 mod choices;
 mod close;
+mod concat;
 mod count;
 mod deduplicate;
 mod depends;
 mod donate;
 mod fusion;
+mod hand_written;
+mod horizontal_fusion;
 mod index;
-mod levels;
 mod movement;
 mod narrow;
 mod nested;
 mod online;
 mod passes;
-mod siblings;
-mod split;
+mod split_reduce;
 mod tile;
+mod two_level_scan;
 mod values;
+mod variance;
 mod walk;
-mod written;
 
-pub use assembled::parted;
-use blocks::block_products;
+use cache_blocks::block_products;
+pub use concat::parted;
 pub use donate::Donation;
 pub use fusion::{Costs, Decision, Reason};
-use levels::in_levels;
 pub use passes::{CUT, DIVIDE, SCHEDULE, SIMPLIFY, SchedulePass, TensorPass, run_on_schedule, run_on_tensors};
-use split::split_reduces;
+use split_reduce::split_reduces;
+use two_level_scan::two_level_scans;
 
 use super::optimize;
-use assembled::Assembled;
+use concat::Concats;
 use movement::{elements, locate, shape};
 use online::Online;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -65,7 +65,7 @@ pub struct KernelCall {
     /// The Reduces that it computes, in the tensor graph that was cut into kernels.
     pub reduces: Vec<NodeId>,
     /// Written by hand: its schedule is the user's.
-    pub written: Option<ByHand>,
+    pub written: Option<HandWritten>,
     /// The definition of a hand-written kernel, unless it is called on the same line.
     pub definition: Option<Location>,
 }
@@ -87,7 +87,7 @@ impl KernelCall {
 
 /// What the user called the parts of a kernel.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ByHand {
+pub struct HandWritten {
     /// The kernel.
     pub name: String,
     /// Its buffers, by Param.
@@ -245,7 +245,7 @@ fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs, refused: &Refused)
     }
     forced.extend(refused.fused.iter().map(|&node| (node, Reason::Direction)));
     forced.extend(refused.unfused.iter().map(|&node| (node, Reason::Unfused)));
-    let calls = written::calls(graph, &live)?;
+    let calls = hand_written::calls(graph, &live)?;
     for (&call, written) in &calls {
         for input in written.inputs(graph, call) {
             forced.entry(input).or_insert(Reason::Call);
@@ -253,14 +253,14 @@ fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs, refused: &Refused)
     }
     let online = Online::find(graph, &live, &forced, costs, &refused.families, &refused.together);
     // Kernels written by hand take whole buffers.
-    let assembled = if calls.is_empty() { Assembled::find(graph, &live, &results) } else { Assembled::default() };
-    for stack in assembled.stacks() {
+    let concats = if calls.is_empty() { Concats::find(graph, &live, &results) } else { Concats::default() };
+    for stack in concats.stacks() {
         forced.entry(stack).or_insert(Reason::Parts);
     }
-    let mut walk = Walk::new(graph, &live, &forced, costs, &calls, online, assembled);
+    let mut walk = Walk::new(graph, &live, &forced, costs, &calls, online, concats);
     walk.run(&live, &forced)?;
     let values = walk.values(&live)?;
-    let groups = siblings::groups(&mut walk, &values, costs);
+    let groups = horizontal_fusion::groups(&mut walk, &values, costs);
     let first_slot = live.iter().filter_map(|&node| buffer_slot(graph, node)).max().map_or(0, |slot| slot + 1);
     let mut assembly = Assembly {
         graph: Graph::new(),
@@ -379,7 +379,7 @@ impl Assembly<'_> {
         let mut sources = vec![closed.sink];
         let mut written = Vec::with_capacity(outputs);
         for &tensor in &closed.slots[..outputs] {
-            let buffer = match walk.assembled.part(tensor) {
+            let buffer = match walk.concats.part(tensor) {
                 Some(part) => self.part(tensor, part)?,
                 None => self.buffer(tensor)?,
             };
@@ -387,7 +387,7 @@ impl Assembly<'_> {
             sources.push(buffer);
         }
         for &tensor in &closed.slots[outputs..] {
-            sources.push(match walk.assembled.parts(tensor) {
+            sources.push(match walk.concats.parts(tensor) {
                 Some(parts) => self.whole(tensor, parts)?,
                 None => self.place(tensor)?,
             });
@@ -482,7 +482,7 @@ impl Assembly<'_> {
     }
 
     fn output(&mut self, walk: &Walk, tensor: NodeId) -> Result<NodeId> {
-        if let Some(parts) = walk.assembled.parts(tensor) {
+        if let Some(parts) = walk.concats.parts(tensor) {
             return self.whole(tensor, parts);
         }
         match self.places.get(&tensor) {

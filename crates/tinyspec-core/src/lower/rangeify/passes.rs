@@ -2,7 +2,7 @@
 
 use super::deduplicate::deduplicate;
 use super::donate::{Donation, donate};
-use super::{Costs, Schedule, block_products, in_levels, parted, split_reduces};
+use super::{Costs, Schedule, block_products, parted, split_reduces, two_level_scans};
 use crate::lower::pass::{checked, is_shown};
 use crate::profile;
 use tinyspec_backends::Target;
@@ -33,9 +33,9 @@ pub const SIMPLIFY: &[TensorPass] = &[
 /// Passes over a tensor graph that divide what is too long for one kernel.
 #[rustfmt::skip]
 pub const DIVIDE: &[TensorPass] = &[
-    TensorPass { name: "levels", run: |graph, outputs, _, target| in_levels(graph, outputs, target) },
-    TensorPass { name: "split",  run: |graph, outputs, costs, _| split_reduces(graph, outputs, costs) },
-    TensorPass { name: "blocks", run: |graph, outputs, costs, _| block_products(graph, outputs, costs) },
+    TensorPass { name: "two-level-scan", run: |graph, outputs, _, target| two_level_scans(graph, outputs, target) },
+    TensorPass { name: "split-reduce",  run: |graph, outputs, costs, _| split_reduces(graph, outputs, costs) },
+    TensorPass { name: "cache-blocks", run: |graph, outputs, costs, _| block_products(graph, outputs, costs) },
 ];
 
 fn simplify(graph: &Graph, outputs: &[NodeId]) -> Result<Tensors> {

@@ -4,14 +4,14 @@
 mod layout;
 mod sources;
 
-use super::assembled::Assembled;
+use super::concat::Concats;
 use super::count::Count;
 use super::depends::{depend, depends_on};
 use super::fusion::{self, Costs, Decision, Estimates, Reason};
+use super::hand_written::HandWrittenCalls;
 use super::index::{Indices, Ranges, Tuple};
 use super::movement::{elements, estimate, locate, shape};
 use super::online::Online;
-use super::written::WrittenCalls;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Device, Dim, Graph, NodeId, Op, Result, Shape};
@@ -104,11 +104,11 @@ pub(super) struct Walk<'a> {
     /// Order of the dims in memory, outer ones first, of what does not lie in that of its shape.
     layouts: FxHashMap<NodeId, SmallVec<[usize; 8]>>,
     /// Kernels written by hand, by their Call.
-    pub(super) calls: &'a WrittenCalls,
+    pub(super) calls: &'a HandWrittenCalls,
     pub(super) costs: &'a Costs,
     pub(super) estimates: Estimates,
     pub(super) online: Online,
-    pub(super) assembled: Assembled,
+    pub(super) concats: Concats,
     keys: FxHashMap<Key, DemandId>,
     /// Trips from the outermost loop down to this Range, itself included.
     trips: FxHashMap<NodeId, f64>,
@@ -151,9 +151,9 @@ impl<'a> Walk<'a> {
         live: &[NodeId],
         forced: &FxHashMap<NodeId, Reason>,
         costs: &'a Costs,
-        calls: &'a WrittenCalls,
+        calls: &'a HandWrittenCalls,
         online: Online,
-        assembled: Assembled,
+        concats: Concats,
     ) -> Walk<'a> {
         Walk {
             tensors,
@@ -168,7 +168,7 @@ impl<'a> Walk<'a> {
             costs,
             estimates: Estimates::new(tensors, live, forced, costs),
             online,
-            assembled,
+            concats,
             keys: FxHashMap::default(),
             trips: FxHashMap::default(),
         }
@@ -204,7 +204,7 @@ impl<'a> Walk<'a> {
             }
             return Ok(());
         }
-        if let Some(parts) = self.assembled.parts(node).map(<[NodeId]>::to_vec) {
+        if let Some(parts) = self.concats.parts(node).map(<[NodeId]>::to_vec) {
             // Who reads the whole waits for the kernels of the parts.
             for part in parts {
                 let root = self.new_kernel(part)?;
@@ -214,7 +214,7 @@ impl<'a> Walk<'a> {
             self.decisions.push(Decision { node, op: Op::Stack, materialised: true, consumers, reason: Reason::Parts });
             return self.meet(&demands, Met::Load);
         }
-        if self.assembled.part(node).is_some() {
+        if self.concats.part(node).is_some() {
             for demand in demands {
                 let is_root = self.kernels[self.needs[demand as usize].kernel].outputs.contains(&(node, demand));
                 self.meet(&[demand], if is_root { Met::Inline } else { Met::Load })?;
@@ -485,7 +485,7 @@ impl<'a> Walk<'a> {
             match met {
                 Met::Zero | Met::Count(_) => {}
                 Met::Load => {
-                    let written = self.assembled.parts(node).unwrap_or(std::slice::from_ref(&node));
+                    let written = self.concats.parts(node).unwrap_or(std::slice::from_ref(&node));
                     if !self.kernels[kernel].inputs.contains(&node) {
                         self.kernels[kernel].inputs.push(node);
                         for &writer in written.iter().filter_map(|node| self.writer.get(node)) {

@@ -5,10 +5,10 @@ mod access;
 mod address;
 mod gate;
 mod interleave;
-mod overlap;
 mod reduce;
+mod shift;
 pub(crate) mod stride;
-mod turn;
+mod transpose;
 
 use super::tile::{Dims, Layout, Parts};
 use crate::lower::fold;

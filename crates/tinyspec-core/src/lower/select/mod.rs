@@ -4,19 +4,19 @@
 //! machine vectors.
 
 mod accumulate;
-mod carry;
 pub mod decompose;
 pub(crate) mod devectorize;
 mod maximum;
 mod pair;
+mod scan;
 mod tile;
 
 pub(super) use accumulate::accumulate;
-pub(super) use carry::carry as scan;
 pub(super) use decompose::decompose;
 pub(super) use devectorize::devectorize;
 pub(super) use maximum::by_keys as keys;
 pub(super) use pair::apart as pairs;
+pub(super) use scan::scan;
 use tinyspec_ir::{AddrSpace, Arg, Graph};
 
 /// A slot that no REG Buffer has.

@@ -2,10 +2,10 @@
 
 mod contraction;
 mod dot;
+mod gemv;
 mod height;
 mod nontemporal;
 mod scan;
-mod streams;
 mod values;
 mod vector;
 mod window;

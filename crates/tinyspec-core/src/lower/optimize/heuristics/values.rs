@@ -17,7 +17,7 @@ const LEAST_ROWS: i64 = 3;
 /// Stages the values that are worth it, once the axes are as they will be.
 pub(in super::super) fn values(graph: &Graph, kernel: &Kernel, space: &mut Space, target: &Target) -> Vec<Stage> {
     let mut stages = Vec::new();
-    for (number, repeat) in kernel.repeats.iter().enumerate() {
+    for (number, repeat) in kernel.recomputed.iter().enumerate() {
         let trips = graph.as_int(graph.source(repeat.from, 0)).unwrap_or(i128::MAX);
         let bytes = trips.saturating_mul(graph.dtype(repeat.value).size() as i128);
         let stage = Stage::Value(number);
@@ -62,7 +62,7 @@ fn is_long(graph: &Graph, kernel: &Kernel, space: &Space, target: &Target) -> bo
             {
                 return false;
             }
-            _ if space.kept.iter().any(|&kept| kernel.repeats[kept].again == node) => return false,
+            _ if space.kept.iter().any(|&kept| kernel.recomputed[kept].again == node) => return false,
             _ => {}
         }
         graph.sources(node).iter().for_each(|source| needed[source.index()] = true);

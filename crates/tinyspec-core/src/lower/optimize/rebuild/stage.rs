@@ -7,7 +7,7 @@
 mod first;
 mod share;
 
-use super::words::join;
+use super::packed_dot::join;
 use super::{Rebuild, gated_load};
 use crate::lower::fold::{both, conjuncts, less};
 use crate::lower::loops::closed;

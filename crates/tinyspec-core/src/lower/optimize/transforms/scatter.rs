@@ -12,9 +12,9 @@ pub struct Scatter;
 impl Transform for Scatter {
     const NAME: &'static str = "scatter";
     const OPERANDS: &'static str = "";
-    const EFFECT: &'static str =
-        "computes sums at places that data name by a loop over their terms, each of which it adds to its place in memory";
-    const REQUIRES: &'static str = "all results are such sums, the device has no workgroups, and the schedule has no other op";
+    const EFFECT: &'static str = "computes sums at places that data name by a loop over their terms, each of which it adds to its place in memory";
+    const REQUIRES: &'static str =
+        "all results are such sums, the device has no workgroups, and the schedule has no other op";
     const ORDER: Order = Order::Alone;
 
     fn parse(operands: &[&str]) -> Option<Scatter> {

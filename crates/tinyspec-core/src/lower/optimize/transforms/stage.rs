@@ -19,7 +19,7 @@ pub enum Stage {
         first: bool,
     },
     /// Recomputation cache: a value that two loops of the kernel compute, by its number in
-    /// [`Kernel::repeats`](crate::lower::optimize::Kernel::repeats). The loop of a Reduce stores it, the other one loads it.
+    /// [`Kernel::recomputed`](crate::lower::optimize::Kernel::recomputed). The loop of a Reduce stores it, the other one loads it.
     Value(usize),
     /// Epilogue fission: the sums of a register tile. A loop over the tile's rows computes what follows from them, so that its
     /// instructions are emitted once, not once a row.

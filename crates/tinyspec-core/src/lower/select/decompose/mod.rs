@@ -2,12 +2,12 @@
 
 mod emit;
 mod exponential;
+mod packed_dot;
 mod power;
 mod rotations;
 mod signs;
 mod sine;
 mod small_floats;
-mod words;
 
 pub(super) use emit::Emit;
 use rustc_hash::FxHashMap;
@@ -54,8 +54,8 @@ const RULES: &[Rule] = rules! {
     sin_f32: Sin F32 => sine::sin_f32;
     sin_f64: Sin F64 => sine::sin_f64;
     threefry_2x32: Threefry U64 => rotations::threefry;
-    wmma_i16: Wmma I32 => words::wmma_i16;
-    wmma_bf16: Wmma F32 => words::wmma_bf16;
+    wmma_i16: Wmma I32 => packed_dot::wmma_i16;
+    wmma_bf16: Wmma F32 => packed_dot::wmma_bf16;
 };
 
 /// Compositions of a missing op that have a shorter form: here `op` is the one that is missing.

@@ -2,7 +2,7 @@
 
 use super::address::Address;
 use super::gate::Lane;
-use super::overlap::Read;
+use super::shift::Read;
 use super::stride::is_near;
 use super::{Cut, New, dims, extract, gathered, lanes, malformed, splat};
 use crate::lower::select::tile::{Dims, Layout, Parts};

@@ -2,7 +2,7 @@
 
 use super::access::{store, undecided};
 use super::address::Address;
-use super::turn::Run;
+use super::transpose::Run;
 use super::{Cut, gathered, splat};
 use crate::lower::select::tile::{Dims, Layout};
 use crate::lower::sum::Sum;

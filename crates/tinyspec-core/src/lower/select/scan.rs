@@ -16,7 +16,7 @@ use tinyspec_ir::dim::{shape, static_shape};
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result};
 
-pub(in super::super) fn carry(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+pub(in super::super) fn scan(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     let mut sink = sink;
     loop {
         let order = graph.reachable(&[sink]);

@@ -57,7 +57,7 @@ struct Call {
 }
 
 /// Compiled launches over buffers whose sizes named dims decide.
-pub(crate) struct Blueprint {
+pub(crate) struct SymbolicPlan {
     device: Arc<Device>,
     buffers: Vec<Buffer>,
     calls: Vec<Call>,
@@ -65,17 +65,17 @@ pub(crate) struct Blueprint {
     outputs: Vec<Dim>,
     output_of_root: Vec<u32>,
     /// The same calls on the device that they are compared with.
-    reference: Option<Box<Blueprint>>,
+    reference: Option<Box<SymbolicPlan>>,
 }
 
-impl Blueprint {
+impl SymbolicPlan {
     /// As it is, with plans that are compared with those of `reference`, of the same schedule.
-    pub fn compared_with(self, reference: Option<Blueprint>) -> Blueprint {
-        Blueprint { reference: reference.map(Box::new), ..self }
+    pub fn compared_with(self, reference: Option<SymbolicPlan>) -> SymbolicPlan {
+        SymbolicPlan { reference: reference.map(Box::new), ..self }
     }
 
     /// Launches in order, and everything they touch.
-    pub fn new(schedule: &Schedule, kernels: &FxHashMap<NodeId, Parts>, device: &Arc<Device>) -> Blueprint {
+    pub fn new(schedule: &Schedule, kernels: &FxHashMap<NodeId, Parts>, device: &Arc<Device>) -> SymbolicPlan {
         let graph = &schedule.graph;
         let mut results: FxHashMap<NodeId, u32> = FxHashMap::default();
         let (mut outputs, mut output_of_root) = (Vec::new(), Vec::new());
@@ -139,7 +139,7 @@ impl Blueprint {
             let (kernels, outputs) = (kernels.clone(), call.outputs);
             calls.push(Call { kernels, buffers: own, outputs, arguments, tolerance, dims, location, bytes });
         }
-        Blueprint { device: device.clone(), buffers, calls, outputs, output_of_root, reference: None }
+        SymbolicPlan { device: device.clone(), buffers, calls, outputs, output_of_root, reference: None }
     }
 
     /// The launches for these values of the named dims.

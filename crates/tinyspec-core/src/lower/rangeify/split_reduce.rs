@@ -1,10 +1,10 @@
 //! Large Reduces to few elements become two: into parts, which threads share, and over the parts. A shorter chain of
 //! additions also rounds less. A Reduce is unordered, so any tree is its value.
 
-use super::centred::Centred;
 use super::count::counted;
 use super::fusion::Costs;
 use super::movement::{count, dims};
+use super::variance::Variance;
 use smallvec::SmallVec;
 use tinyspec_ir::dim::shape;
 use tinyspec_ir::{Arg, Axes, Builder, Graph, NodeId, Op, Result};
@@ -25,16 +25,16 @@ pub(in super::super) fn split_reduces(
     costs: &Costs,
 ) -> Result<Option<(Graph, Vec<NodeId>)>> {
     let live = graph.reachable_outside_bodies(outputs);
-    let centred: Vec<Centred> = live.iter().filter_map(|&node| Centred::of(graph, node)).collect();
-    let split = |node: NodeId, around: Option<&Centred>| {
+    let centred: Vec<Variance> = live.iter().filter_map(|&node| Variance::of(graph, node)).collect();
+    let split = |node: NodeId, around: Option<&Variance>| {
         let is_walked_twice = around.is_some() || centred.iter().any(|centred| centred.is_sum(graph, node));
-        Split::of(graph, node, costs, is_walked_twice)
+        SplitReduce::of(graph, node, costs, is_walked_twice)
     };
     if !live.iter().any(|&node| split(node, None).is_some()) {
         return Ok(None);
     }
     let replace = |result: &mut Graph, node: NodeId, new: &[NodeId]| {
-        let around = Centred::of(graph, node);
+        let around = Variance::of(graph, node);
         let Some(split) = split(node, around.as_ref()) else { return Ok(None) };
         let around = around.map(|around| (new[around.x.index()], new[around.mean.index()], around));
         split.build(result, new[graph.source(node, 0).index()], around).map(Some)
@@ -74,7 +74,7 @@ pub(super) fn replaced(
 
 /// A Reduce of which one axis becomes `parts` times `length`, and a rest. Each place along the reduced axes before it has
 /// parts of its own, so that a part lies together in memory.
-pub(super) struct Split {
+pub(super) struct SplitReduce {
     op: Op,
     axes: Axes,
     pub(super) dims: Vec<i64>,
@@ -83,9 +83,9 @@ pub(super) struct Split {
     length: i64,
 }
 
-impl Split {
+impl SplitReduce {
     /// Parts that are walked twice fit into the first cache.
-    fn of(graph: &Graph, node: NodeId, costs: &Costs, is_walked_twice: bool) -> Option<Split> {
+    fn of(graph: &Graph, node: NodeId, costs: &Costs, is_walked_twice: bool) -> Option<SplitReduce> {
         let Arg::Reduce { op, axes } = graph.arg(node) else { return None };
         let &[source] = graph.sources(node) else { return None };
         let dims = dims(graph, source).ok()?;
@@ -135,11 +135,11 @@ impl Split {
         if is_last && extent(axis) % parts != 0 && length > GRAIN {
             length -= length % GRAIN;
         }
-        Some(Split { op: *op, axes: axes.clone(), dims: dims.to_vec(), axis: axis as usize, parts, length })
+        Some(SplitReduce { op: *op, axes: axes.clone(), dims: dims.to_vec(), axis: axis as usize, parts, length })
     }
 
-    fn build(&self, graph: &mut Graph, source: NodeId, around: Option<(NodeId, NodeId, Centred)>) -> Result<NodeId> {
-        let &Split { op, axis, parts, length, .. } = self;
+    fn build(&self, graph: &mut Graph, source: NodeId, around: Option<(NodeId, NodeId, Variance)>) -> Result<NodeId> {
+        let &SplitReduce { op, axis, parts, length, .. } = self;
         let total = match around {
             Some((x, mean, centred)) => centred.build(self, graph, (x, mean))?,
             None => {

@@ -5,7 +5,7 @@ use super::{Rebuild, gated_load};
 use crate::lower::fold::identity;
 use crate::lower::live::RangeSet;
 use crate::lower::optimize::kernel::slot;
-use crate::lower::optimize::words::Product;
+use crate::lower::optimize::packed_dot::Product;
 use crate::lower::sum::Sum;
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, Builder, Const, DType, Error, ErrorKind, Graph, NodeId, Op, Result};

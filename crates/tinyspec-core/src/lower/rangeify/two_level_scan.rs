@@ -2,7 +2,7 @@
 //! the one over what the rows add up to.
 
 use super::movement::dims;
-use super::split::replaced;
+use super::split_reduce::replaced;
 use tinyspec_backends::Target;
 use tinyspec_ir::dim::shape;
 use tinyspec_ir::ops::scan;
@@ -14,7 +14,7 @@ const LONG: i64 = 1024;
 const BUSY: i64 = 4096;
 
 /// The graph with its long running Reduces in levels, and its outputs; `None` where there are none.
-pub(in super::super) fn in_levels(
+pub(in super::super) fn two_level_scans(
     graph: &Graph,
     outputs: &[NodeId],
     target: &Target,

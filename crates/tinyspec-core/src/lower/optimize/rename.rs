@@ -11,7 +11,7 @@ use tinyspec_ir::{Arg, Builder, Error, ErrorKind, Graph, NodeId, Op, Result};
 ///
 /// # Errors
 /// When the kernel has too many loops.
-pub(in super::super) fn separate(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+pub(in super::super) fn rename(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     let mut sink = sink;
     // A loop that is there twice has its inner loops twice, which the next round tells apart.
     while let Some(apart) = round(graph, sink)? {

@@ -9,7 +9,7 @@ use tinyspec_ir::{Builder, Graph, NodeId, Op, Result};
 
 /// A value that the loop of a Reduce can leave in LOCAL memory for another loop.
 #[derive(Clone, Copy, Debug)]
-pub struct Repeat {
+pub struct Recomputed {
     /// Computed in the loop of a Reduce over `from`.
     pub value: NodeId,
     /// The same in the loop over `to`.
@@ -29,11 +29,11 @@ pub struct Repeat {
 const EXPENSIVE: usize = 8;
 
 /// The expensive values that two loops compute, at most one for each bit of a set.
-pub(super) fn find(graph: &mut Graph, kernel: &Kernel, target: &Target) -> Result<Vec<Repeat>> {
+pub(super) fn find(graph: &mut Graph, kernel: &Kernel, target: &Target) -> Result<Vec<Recomputed>> {
     let sizes = Sizes::of(target);
     let is_expensive = |&node: &NodeId| sizes.size(graph, node) >= EXPENSIVE;
     let expensive: Vec<NodeId> = kernel.order.iter().copied().filter(is_expensive).collect();
-    let mut repeats: Vec<Repeat> = Vec::new();
+    let mut repeats: Vec<Recomputed> = Vec::new();
     // The members of a workgroup share LOCAL memory, and would need a part of it each.
     if expensive.len() < 2 || target.workgroups.is_some() {
         return Ok(repeats);
@@ -55,7 +55,7 @@ pub(super) fn find(graph: &mut Graph, kernel: &Kernel, target: &Target) -> Resul
                 continue;
             }
             if let Some((value, again)) = repeated(graph, kernel, &below, (from, to), &expensive)? {
-                repeats.push(Repeat { value, again, from, to, needs: 0, overlaps: 0 });
+                repeats.push(Recomputed { value, again, from, to, needs: 0, overlaps: 0 });
             }
         }
     }
@@ -65,15 +65,15 @@ pub(super) fn find(graph: &mut Graph, kernel: &Kernel, target: &Target) -> Resul
 }
 
 /// Fills in which repeats need and overlap which.
-fn relate(graph: &Graph, kernel: &Kernel, repeats: &mut [Repeat]) {
-    let set = |repeats: &[Repeat], contains: &dyn Fn(&Repeat) -> bool| {
+fn relate(graph: &Graph, kernel: &Kernel, repeats: &mut [Recomputed]) {
+    let set = |repeats: &[Recomputed], contains: &dyn Fn(&Recomputed) -> bool| {
         let members = repeats.iter().enumerate().filter(|(_, repeat)| contains(repeat));
         members.fold(0, |set, (number, _)| set | 1 << number)
     };
     for number in 0..repeats.len() {
-        let Repeat { value, again, from, .. } = repeats[number];
+        let Recomputed { value, again, from, .. } = repeats[number];
         let needed = needed(graph, kernel, from);
-        let overlaps = |other: &Repeat| [other.value, other.again].contains(&again) || other.again == value;
+        let overlaps = |other: &Recomputed| [other.value, other.again].contains(&again) || other.again == value;
         let (needs, overlaps) = (set(repeats, &|other| needed.contains(&other.again)), set(repeats, &overlaps));
         repeats[number].needs = needs;
         repeats[number].overlaps = overlaps & !(1 << number);

@@ -4,20 +4,20 @@
 //! are n·(c - m)² more of them for each part. Sums of squares around 0 would cancel.
 
 use super::movement::dims;
-use super::split::Split;
+use super::split_reduce::SplitReduce;
 use tinyspec_ir::dim::shape;
 use tinyspec_ir::{Arg, Axes, Builder, Const, Graph, NodeId, Op, Result};
 
 /// A sum of squares of what x differs by from the mean of x.
 #[derive(Clone)]
-pub(super) struct Centred {
+pub(super) struct Variance {
     pub(super) x: NodeId,
     pub(super) mean: NodeId,
     pub(super) axes: Axes,
 }
 
-impl Centred {
-    pub(super) fn of(graph: &Graph, node: NodeId) -> Option<Centred> {
+impl Variance {
+    pub(super) fn of(graph: &Graph, node: NodeId) -> Option<Variance> {
         let (&[square], Arg::Reduce { op: Op::Add, axes }) = (graph.sources(node), graph.arg(node)) else {
             return None;
         };
@@ -32,7 +32,7 @@ impl Centred {
         let lead = whole.len().checked_sub(of_mean.len())?;
         let is_one = |axis: u32| (axis as usize).checked_sub(lead).is_none_or(|axis| of_mean[axis] == 1);
         let fits = whole == dims(graph, square).ok()? && axes.iter().all(|&axis| is_one(axis));
-        (fits && is_of(graph, mean, x, axes)).then(|| Centred { x, mean, axes: axes.clone() })
+        (fits && is_of(graph, mean, x, axes)).then(|| Variance { x, mean, axes: axes.clone() })
     }
 
     /// This is the sum of x, which the mean was made of.
@@ -42,7 +42,7 @@ impl Centred {
     }
 
     /// The sum over the parts; x and the mean are as they are in the new graph.
-    pub(super) fn build(&self, split: &Split, graph: &mut Graph, (x, mean): (NodeId, NodeId)) -> Result<NodeId> {
+    pub(super) fn build(&self, split: &SplitReduce, graph: &mut Graph, (x, mean): (NodeId, NodeId)) -> Result<NodeId> {
         let dtype = graph.dtype(x);
         let rows = split.rows(graph, x)?;
         let sums = split.of_parts(graph, Op::Add, rows)?;

@@ -5,8 +5,8 @@
 
 use super::movement::{count, dims, locate};
 use super::walk::{DemandId, Walk, call_result, named};
-use super::{Assembly, ByHand, KernelCall};
-use crate::lower::written::{Before, Specialised, specialise};
+use super::{Assembly, HandWritten, KernelCall};
+use crate::lower::hand_written::{Before, Specialised, specialise};
 use rustc_hash::FxHashMap;
 use tinyspec_ir::{
     AddrSpace, Arg, AxisType, Builder, Error, ErrorKind, Graph, Location, NodeId, Op, Result, Shape, kernel,
@@ -19,11 +19,11 @@ pub(super) struct WrittenCall {
 }
 
 /// By the Call.
-pub(super) type WrittenCalls = FxHashMap<NodeId, WrittenCall>;
+pub(super) type HandWrittenCalls = FxHashMap<NodeId, WrittenCall>;
 
 /// All calls of a tensor graph.
-pub(super) fn calls(graph: &Graph, live: &[NodeId]) -> Result<WrittenCalls> {
-    let mut calls = WrittenCalls::default();
+pub(super) fn calls(graph: &Graph, live: &[NodeId]) -> Result<HandWrittenCalls> {
+    let mut calls = HandWrittenCalls::default();
     for &call in live {
         let Some(code) = kernel::code(graph, call) else { continue };
         let written = call_of(graph, call, code).map_err(|error| {
@@ -132,7 +132,7 @@ impl Assembly<'_> {
                 buffers.push(specialised.buffers[slot].clone());
             }
         }
-        let written = Some(ByHand { name: name.clone(), buffers });
+        let written = Some(HandWritten { name: name.clone(), buffers });
         calls.push(KernelCall { node, kernel: sink, outputs, locations, reduces: vec![], written, definition });
         Ok(calls)
     }

@@ -15,7 +15,7 @@ const MOST: usize = 4;
 const VALUES: usize = 20;
 
 /// The body of a loop, in which chains that end in an effect each and are alike take turns.
-pub(super) fn beside(graph: &Graph, body: Vec<NodeId>) -> Vec<NodeId> {
+pub(super) fn interleave(graph: &Graph, body: Vec<NodeId>) -> Vec<NodeId> {
     // What conditions are put around stays as it is.
     let is_other = |node: &NodeId| {
         matches!(graph.op(*node), Op::End | Op::Barrier | Op::Call | Op::Custom)

@@ -3,13 +3,13 @@
 use super::{Rebuild, gated_load};
 use crate::lower::fold::identity;
 use crate::lower::loops::closed;
-use crate::lower::optimize::Repeat;
+use crate::lower::optimize::Recomputed;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
 
 impl Rebuild<'_> {
     /// What stands for the repeated value: a read of what the Reduce's loop stores. `None` where that loop has not one
     /// Range.
-    pub(super) fn keep(&mut self, graph: &mut Graph, repeat: &Repeat) -> Result<Option<NodeId>> {
+    pub(super) fn keep(&mut self, graph: &mut Graph, repeat: &Recomputed) -> Result<Option<NodeId>> {
         let (Some(from), Some(to)) = (self.space.origin(repeat.from), self.space.origin(repeat.to)) else {
             return Ok(None);
         };

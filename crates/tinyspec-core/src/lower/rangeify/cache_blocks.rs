@@ -4,7 +4,7 @@
 
 use super::fusion::Costs;
 use super::movement::{count, dims};
-use super::split::replaced;
+use super::split_reduce::replaced;
 use smallvec::SmallVec;
 use tinyspec_ir::dim::shape;
 use tinyspec_ir::{Arg, Axes, Builder, Graph, NodeId, Op, Result};

@@ -1,14 +1,14 @@
-//! Stacks of many tensors are assembled in place: the kernel of each part writes it straight into the stack's buffer. A single
+//! Stacks of many tensors are concatenated in place: the kernel of each part writes it straight into the stack's buffer. A single
 //! kernel would have to select the source of each element among all of them. A part is one tensor, or a stack of several if each
 //! is too small for a kernel of its own.
 
-use super::split::replaced;
+use super::split_reduce::replaced;
 use super::walk::{is_leaf, named};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::{Arg, Builder, DType, Dim, Graph, NodeId, Op, Result, Shape};
 
-/// The least number of tensors for which a stack is assembled in place, and the number of small tensors that form one part.
+/// The least number of tensors for which a stack is concatenated in place, and the number of small tensors that form one part.
 const MANY: usize = 16;
 /// Elements of each for which a kernel of its own is worth its while.
 const LARGE: i64 = 64;
@@ -113,32 +113,32 @@ fn is_aligned(graph: &Graph, part: NodeId) -> bool {
 
 /// Stacks whose parts are stored where they lie in it, and the parts.
 #[derive(Default)]
-pub(super) struct Assembled {
+pub(super) struct Concats {
     stacks: FxHashMap<NodeId, Vec<NodeId>>,
     /// The stack of each part, and its number.
     parts: FxHashMap<NodeId, (NodeId, usize)>,
 }
 
-impl Assembled {
+impl Concats {
     /// Those that [`parted`] has left. What is an output has memory of its own.
-    pub(super) fn find(graph: &Graph, live: &[NodeId], outputs: &[NodeId]) -> Assembled {
-        let mut assembled = Assembled::default();
+    pub(super) fn find(graph: &Graph, live: &[NodeId], outputs: &[NodeId]) -> Concats {
+        let mut concats = Concats::default();
         for &node in live {
             let sources = graph.sources(node);
             let is_new = |source: &NodeId| {
                 graph.op(*source) == Op::Reshape
                     && graph.props(*source).shape.first().is_some_and(|dim| dim.is(1))
                     && !outputs.contains(source)
-                    && !assembled.parts.contains_key(source)
+                    && !concats.parts.contains_key(source)
                     && !is_leaf(graph, *source)
             };
             let has_parts = (is_large(graph, node) || has_groups(graph, node)) && are_different(graph, node);
             if has_parts && sources.iter().all(is_new) {
-                assembled.parts.extend(sources.iter().enumerate().map(|(number, &part)| (part, (node, number))));
-                assembled.stacks.insert(node, sources.to_vec());
+                concats.parts.extend(sources.iter().enumerate().map(|(number, &part)| (part, (node, number))));
+                concats.stacks.insert(node, sources.to_vec());
             }
         }
-        assembled
+        concats
     }
 
     /// The parts of a stack.
