@@ -1,5 +1,5 @@
 //! A kernel's schedule is all that is done to it: replayed from text on the kernel as Rangeify left it, it gives the same
-//! instructions.
+//! instructions. Each kernel takes one of the targets in turn (`TINYSPEC_SHAPES=all` takes all).
 
 use crate::stages::{Kernel, gpu, programs, target};
 use std::collections::{BTreeMap, HashSet};
@@ -11,22 +11,25 @@ use tinyspec_core::lower::optimize::{OptOp, Scheduler};
 #[test]
 fn a_schedule_replayed_from_text_gives_the_same_instructions() {
     let wide = tinyspec::backends::Processor::named("x86-64-v4").unwrap().target(2);
+    let targets = [target(), wide, gpu()];
+    let takes_all = std::env::var("TINYSPEC_SHAPES").is_ok_and(|shapes| shapes == "all");
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for target in [target(), wide, gpu()] {
-        let mut known: HashSet<ContentHash> = HashSet::new();
-        for kernel in programs().iter().flat_map(|program| program.kernels()) {
-            if kernel.by_hand.is_none() && known.insert(kernel.graph.content_hash(&[kernel.sink])) {
-                for op in replay(&kernel, &target) {
-                    let name = op.to_string();
-                    *counts.entry(name[..name.find('(').unwrap()].into()).or_default() += 1;
-                }
+    let mut known: HashSet<ContentHash> = HashSet::new();
+    let kernels = programs().into_iter().flat_map(|program| program.kernels());
+    let own = kernels.filter(|kernel| kernel.by_hand.is_none());
+    for (number, kernel) in own.filter(|kernel| known.insert(kernel.graph.content_hash(&[kernel.sink]))).enumerate() {
+        let one = number % targets.len();
+        for target in if takes_all { &targets[..] } else { &targets[one..=one] } {
+            for op in replay(&kernel, target) {
+                let name = op.to_string();
+                *counts.entry(name[..name.find('(').unwrap()].into()).or_default() += 1;
             }
         }
     }
     println!("ops that were replayed: {counts:?}");
 }
 
-/// The ops of the kernel's schedule.
+/// Compares a kernel lowered by the heuristics with its printed schedule replayed on the printed kernel; returns the schedule.
 fn replay(kernel: &Kernel, target: &Target) -> Vec<OptOp> {
     let Kernel { name, graph, sink, .. } = kernel;
     if is_ordered(graph, *sink) {
