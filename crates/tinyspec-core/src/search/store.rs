@@ -1,7 +1,7 @@
 //! The schedules that are known, in memory and in one file: a line a kernel, so that it can be read, merged and shipped.
 //!
 //! ```text
-//! # tinyspec schedules 1
+//! # tinyspec schedules 2
 //! <kernel> TAB <name> TAB <seconds searched>[ done] TAB <ns of the heuristics> TAB <ns> <op>; <op>; … TAB <ns> <op>; …
 //! ```
 //!
@@ -20,7 +20,7 @@ use std::time::Duration;
 use tinyspec_backends::{Target, settings};
 use tinyspec_ir::{ContentHash, ContentHasher, ErrorKind};
 
-const HEADER: &str = "# tinyspec schedules 1";
+const HEADER: &str = "# tinyspec schedules 2";
 
 /// What a schedule is for: a kernel on processors that lowering does not tell apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -153,7 +153,7 @@ pub(super) fn keep(key: Key, record: &Record) -> Result<()> {
 ///
 /// ```
 /// # fn main() -> Result<(), tinyspec_core::Error> {
-/// assert_eq!(tinyspec_core::search::add_schedules("# tinyspec schedules 1\n")?, 0);
+/// assert_eq!(tinyspec_core::search::add_schedules("# tinyspec schedules 2\n")?, 0);
 /// # Ok(())
 /// # }
 /// ```

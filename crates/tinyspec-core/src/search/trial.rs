@@ -113,8 +113,9 @@ impl<'a> Trial<'a> {
             return Some(plain);
         }
         let axes = self.scheduler.space(&[]).ok()?.axes;
-        let loops = (0..axes.len()).filter(|&axis| axes[axis].kind == AxisType::Loop);
-        let swapped = loops.max_by_key(|&axis| axes[axis].trips).map(|most| vec![Swap(0, most).into()]);
+        let loops = axes.iter().filter(|axis| axis.kind == AxisType::Loop);
+        let longest = loops.max_by_key(|axis| axis.trips);
+        let swapped = longest.map(|longest| vec![Swap(axes[0].name(), longest.name()).into()]);
         swapped.and_then(|ops| candidate(self.scheduler, ops)).or(Some(plain))
     }
 

@@ -10,7 +10,7 @@ use tinyspec_core::lower::kernel::{finish, lower_kernel};
 use tinyspec_core::lower::optimize::transforms::{
     Nolocals, Nontemporal, OptOp, Padto, Pipeline, Split, Stage, Swap, Tc,
 };
-use tinyspec_core::lower::optimize::{Refusal, Scheduler, Space};
+use tinyspec_core::lower::optimize::{AxisName, Refusal, Scheduler, Space};
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Const, DType, Graph, NodeId, Op, text};
 
@@ -214,25 +214,32 @@ fn places_that_data_name_are_added_to_one_by_one() {
     }
 }
 
+/// An axis by its name.
+pub fn axis(name: &str) -> AxisName {
+    name.parse().unwrap()
+}
+
 /// Schedules made of any ops, whether or not they make sense; those that do not fit are left out.
 pub fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
     let factor = prop::sample::select(vec![1i64, 2, 3, 4, 8, 16]);
     use AxisType::{Global, GroupReduce, Local, Loop, Reduce, Thread, Unroll, Upcast, Warp};
     let kind =
         prop::sample::select(vec![Loop, Upcast, Reduce, Unroll, Global, Global, Local, Warp, Thread, GroupReduce]);
-    let split = (0..6usize, factor, kind, any::<bool>())
+    let part = prop_oneof![3 => Just(0), 2 => 1..3u16];
+    let axis = (0..4u16, part).prop_map(|(range, part)| AxisName::new(range, part));
+    let split = (axis.clone(), factor, kind, any::<bool>())
         .prop_map(|(axis, factor, target, top)| OptOp::from(Split { axis, factor, target, top }));
-    let swap = (0..6usize, 0..6usize).prop_map(|(a, b)| Swap(a, b).into());
-    let pad = (0..6usize, 2..9i64).prop_map(|(axis, multiple)| Padto { axis, multiple }.into());
-    let stage =
-        (0..3u32, 0..7usize, any::<bool>()).prop_map(|(slot, at, first)| Stage::Param { slot, at, first }.into());
-    let words = (0..4usize).prop_map(|axis| Tc { axis }.into());
+    let swap = (axis.clone(), axis.clone()).prop_map(|(a, b)| Swap(a, b).into());
+    let pad = (axis.clone(), 2..9i64).prop_map(|(axis, multiple)| Padto { axis, multiple }.into());
+    let stage = (0..3u32, prop::option::of(axis.clone()), any::<bool>())
+        .prop_map(|(slot, at, first)| Stage::Param { slot, at, first }.into());
+    let words = axis.clone().prop_map(|axis| Tc { axis }.into());
     let alone = prop_oneof![Just(Nolocals.into()), Just(Nontemporal.into())];
     let value = prop_oneof![Just(Stage::Sums.into()), (0..2usize).prop_map(|value| Stage::Value(value).into())];
     let others = prop_oneof![16 => split, 4 => swap, 8 => pad.clone(), 4 => stage, 2 => alone];
     let others = prop::collection::vec(others, 0..7);
     // Only whole ranges become words, and nothing follows on rows in stages.
-    let last = prop::option::of((0..4usize).prop_map(|axis| Pipeline { axis }.into()));
+    let last = prop::option::of(axis.prop_map(|axis| Pipeline { axis }.into()));
     let values = prop::collection::vec(value, 0..3);
     (prop::collection::vec(prop_oneof![1 => pad, 2 => words], 0..3), others, last, values)
         .prop_map(|(first, others, last, values)| [first, others, Vec::from_iter(last), values].concat())
@@ -243,15 +250,15 @@ fn without_locals_a_schedule_has_no_workgroups() {
     let target = targets().into_iter().find(|target| target.workgroups.is_some()).unwrap();
     let (kernel, sink, _) = kernels::matmul(32, 32, 32, (false, false), false);
     let scheduler = Scheduler::new(kernel.graph, sink, &target).unwrap();
-    let split = |factor, target| OptOp::from(Split { axis: 0, factor, target, top: false });
+    let split = |factor, target| OptOp::from(Split { axis: axis("a"), factor, target, top: false });
     let [local, upcast] = [split(8, AxisType::Local), split(4, AxisType::Upcast)];
     assert!(scheduler.space(&[local.clone(), upcast.clone()]).is_ok());
     assert!(scheduler.space(&[Nolocals.into(), upcast]).is_ok());
     for refused in [
         [Nolocals.into(), local.clone()],
         [local, Nolocals.into()],
-        [Nolocals.into(), Stage::Param { slot: 1, at: 0, first: false }.into()],
-        [Stage::Param { slot: 1, at: 0, first: false }.into(), Nolocals.into()],
+        [Nolocals.into(), Stage::Param { slot: 1, at: None, first: false }.into()],
+        [Stage::Param { slot: 1, at: None, first: false }.into(), Nolocals.into()],
     ] {
         let error = scheduler.space(&refused).unwrap_err();
         assert!(error.to_string().contains("workgroup"), "{error}");
@@ -299,9 +306,10 @@ fn check_schedule(case: Case, schedule: &[OptOp], target: usize) {
 #[test]
 fn pipelined_rows_compute_the_same() {
     let along = |factor: i64, columns: usize, walks: usize| {
-        let reduced = (0..walks).rev().map(|walk| (columns + 1 + walk, AxisType::Unroll));
+        let name = |range: usize| AxisName::new(range as u16, 0);
+        let reduced = (0..walks).rev().map(|walk| (name(columns + 1 + walk), AxisType::Unroll));
         let split = |(axis, target)| OptOp::from(Split { axis, factor, target, top: false });
-        let all = reduced.chain([(columns, AxisType::Upcast)]);
+        let all = reduced.chain([(name(columns), AxisType::Upcast)]);
         all.flat_map(|(axis, target)| [Padto { axis, multiple: factor }.into(), split((axis, target))]).collect()
     };
     for (target, machine) in targets().iter().enumerate().filter(|(_, machine)| machine.workgroups.is_none()) {
@@ -314,7 +322,7 @@ fn pipelined_rows_compute_the_same() {
             for (walks, case) in cases {
                 let mut schedule: Vec<OptOp> = along(factor, 1, walks);
                 // Kept values are kept for each of the rows in work.
-                schedule.extend([Stage::Value(0).into(), Pipeline { axis: 0 }.into()]);
+                schedule.extend([Stage::Value(0).into(), Pipeline { axis: axis("a") }.into()]);
                 check_schedule(case(), &schedule, target);
                 let (kernel, sink, _) = case();
                 let scheduler = Scheduler::new(kernel.graph, sink, machine).unwrap();
@@ -338,17 +346,18 @@ fn pipelined_rows_compute_the_same() {
 /// Loops over terms around loops over results, all of these or some; with rests of columns, and of what is multiplied.
 #[test]
 fn sums_of_rows_compute_the_same() {
-    let split = |axis, factor, target, top| OptOp::from(Split { axis, factor, target, top });
-    let whole = vec![split(0, 2, AxisType::Upcast, false), split(2, 3, AxisType::Unroll, true), Swap(0, 3).into()];
-    let blocks = vec![split(0, 4, AxisType::Loop, false), split(1, 2, AxisType::Upcast, false), Swap(1, 3).into()];
+    let split = |name, factor, target, top| OptOp::from(Split { axis: axis(name), factor, target, top });
+    let swap = |a, b| OptOp::from(Swap(axis(a), axis(b)));
+    let whole = vec![split("a", 2, AxisType::Upcast, false), split("b", 3, AxisType::Unroll, true), swap("a", "b")];
+    let blocks = vec![split("a", 4, AxisType::Loop, false), split("a1", 2, AxisType::Upcast, false), swap("a1", "b")];
     let padded = vec![
-        Padto { axis: 0, multiple: 5 }.into(),
-        split(0, 5, AxisType::Upcast, false),
-        Padto { axis: 2, multiple: 5 }.into(),
-        split(2, 5, AxisType::Unroll, true),
-        Swap(0, 3).into(),
+        Padto { axis: axis("a"), multiple: 5 }.into(),
+        split("a", 5, AxisType::Upcast, false),
+        Padto { axis: axis("b"), multiple: 5 }.into(),
+        split("b", 5, AxisType::Unroll, true),
+        swap("a", "b"),
     ];
-    let products = vec![Swap(1, 2).into(), split(1, 2, AxisType::Reduce, false)];
+    let products = vec![swap("b", "c"), split("c", 2, AxisType::Reduce, false)];
     type Scheduled = (&'static str, Vec<OptOp>, fn() -> Case);
     let cases: [Scheduled; 5] = [
         ("whole rows", whole.clone(), || kernels::reduction(Op::Add, DType::F32, 12, 8, 0)),
@@ -396,8 +405,8 @@ pub fn fitting(scheduler: &Scheduler, schedule: &[OptOp]) -> (Space, Vec<OptOp>)
 /// A thread reads every other element of a tile in LOCAL memory while it writes the first half of it.
 #[test]
 fn lanes_that_are_gathered_lie_apart_from_what_is_stored() {
-    let split = |axis, factor, target| OptOp::from(Split { axis, factor, target, top: false });
-    let schedule = [split(2, 2, AxisType::GroupReduce), split(1, 8, AxisType::Upcast)];
+    let split = |name, factor, target| OptOp::from(Split { axis: axis(name), factor, target, top: false });
+    let schedule = [split("c", 2, AxisType::GroupReduce), split("b", 8, AxisType::Upcast)];
     check_schedule(kernels::matmul(6, 8, 4, (false, false), true), &schedule, 4);
 }
 
@@ -405,29 +414,29 @@ fn lanes_that_are_gathered_lie_apart_from_what_is_stored() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let cases: [(&str, Option<Refusal>, Option<Refusal>); 23] = [
-        ("split(0, 8 g top)", None, None),
-        ("split(0, 8 g top); split(2, 4 g top)", Some(Refusal::SecondGlobal), None),
-        ("split(0, 32 g top); split(2, 4 g top)", Some(Refusal::SecondGlobal), None),
-        ("split(0, 8 g)", Some(Refusal::GlobalInside), None),
-        ("split(1, 8 g top)", Some(Refusal::GlobalInside), None),
-        ("split(0, 32 g top); split(0, 4 L top)", Some(Refusal::GlobalInside), None),
-        ("split(0, 32 g top); swap(0, 2)", Some(Refusal::GlobalInside), None),
-        ("split(1, 32 u); split(0, 32 g top); swap(0, 3)", None, None),
-        ("split(0, 8 l)", Some(Refusal::NoWorkgroups(AxisType::Local)), None),
-        ("split(0, 8 w)", Some(Refusal::NoWorkgroups(AxisType::Warp)), None),
-        ("split(0, 8 t)", Some(Refusal::NoWorkgroups(AxisType::Thread)), None),
-        ("split(2, 8 G)", Some(Refusal::NoWorkgroups(AxisType::GroupReduce)), None),
-        ("split(2, 8 g)", direction(AxisType::Reduce, AxisType::Global), direction(AxisType::Reduce, AxisType::Global)),
-        ("split(0, 8 r)", direction(AxisType::Loop, AxisType::Unroll), direction(AxisType::Loop, AxisType::Unroll)),
-        ("swap(0, 7)", Some(Refusal::NoAxis { axis: 7, count: 3 }), Some(Refusal::NoAxis { axis: 7, count: 3 })),
-        ("split(0, 0 u)", indivisible(0), indivisible(0)),
-        ("split(0, 5 u)", indivisible(5), indivisible(5)),
-        ("padto(0, 4611686018427387904)", unpaddable(1 << 62), unpaddable(1 << 62)),
-        ("padto(0, 0)", unpaddable(0), unpaddable(0)),
-        ("padto(0, 16384); padto(1, 2048); split(0, 16384 u); split(2, 2048 u)", tile(), tile()),
-        ("stage(%0, at 0)", Some(Refusal::NotRead(0)), Some(Refusal::NotRead(0))),
-        ("stage(%1, at 0); stage(%1, at 1)", Some(Refusal::StagedTwice(1)), Some(Refusal::StagedTwice(1))),
-        ("nolocals(); swap(0, 2)", Some(Refusal::NoLocals), Some(Refusal::NoLocals)),
+        ("split(a, 8 g top)", None, None),
+        ("split(a, 8 g top); split(b, 4 g top)", Some(Refusal::SecondGlobal), None),
+        ("split(a, 32 g top); split(b, 4 g top)", Some(Refusal::SecondGlobal), None),
+        ("split(a, 8 g)", Some(Refusal::GlobalInside), None),
+        ("split(b, 8 g top)", Some(Refusal::GlobalInside), None),
+        ("split(a, 32 g top); split(a1, 4 L top)", Some(Refusal::GlobalInside), None),
+        ("split(a, 32 g top); swap(a1, b)", Some(Refusal::GlobalInside), None),
+        ("split(b, 32 u); split(a, 32 g top); swap(a1, b1)", None, None),
+        ("split(a, 8 l)", Some(Refusal::NoWorkgroups(AxisType::Local)), None),
+        ("split(a, 8 w)", Some(Refusal::NoWorkgroups(AxisType::Warp)), None),
+        ("split(a, 8 t)", Some(Refusal::NoWorkgroups(AxisType::Thread)), None),
+        ("split(c, 8 G)", Some(Refusal::NoWorkgroups(AxisType::GroupReduce)), None),
+        ("split(c, 8 g)", direction(AxisType::Reduce, AxisType::Global), direction(AxisType::Reduce, AxisType::Global)),
+        ("split(a, 8 r)", direction(AxisType::Loop, AxisType::Unroll), direction(AxisType::Loop, AxisType::Unroll)),
+        ("swap(a, h)", no_axis(), no_axis()),
+        ("split(a, 0 u)", indivisible(0), indivisible(0)),
+        ("split(a, 5 u)", indivisible(5), indivisible(5)),
+        ("padto(a, 4611686018427387904)", unpaddable(1 << 62), unpaddable(1 << 62)),
+        ("padto(a, 0)", unpaddable(0), unpaddable(0)),
+        ("padto(a, 16384); padto(b, 2048); split(a, 16384 u); split(b, 2048 u)", tile(), tile()),
+        ("stage(%0, at root)", Some(Refusal::NotRead(0)), Some(Refusal::NotRead(0))),
+        ("stage(%1, at root); stage(%1, at a)", Some(Refusal::StagedTwice(1)), Some(Refusal::StagedTwice(1))),
+        ("nolocals(); swap(a, c)", Some(Refusal::NoLocals), Some(Refusal::NoLocals)),
     ];
     for (target, machine) in targets().into_iter().enumerate().filter(|(target, _)| matches!(target, 0 | 4)) {
         let (kernel, sink, _) = kernels::matmul(32, 32, 32, (false, false), false);
@@ -454,12 +463,16 @@ fn direction(from: AxisType, to: AxisType) -> Option<Refusal> {
     Some(Refusal::Direction { from, to })
 }
 
+fn no_axis() -> Option<Refusal> {
+    Some(Refusal::NoAxis { axis: axis("h"), axes: "a, b, c".into() })
+}
+
 fn indivisible(factor: i64) -> Option<Refusal> {
-    Some(Refusal::Indivisible { axis: 0, factor, trips: Some(32) })
+    Some(Refusal::Indivisible { axis: axis("a"), factor, trips: Some(32) })
 }
 
 fn unpaddable(multiple: i64) -> Option<Refusal> {
-    Some(Refusal::Unpaddable { axis: 0, multiple, trips: Some(32) })
+    Some(Refusal::Unpaddable { axis: axis("a"), multiple, trips: Some(32) })
 }
 
 fn tile() -> Option<Refusal> {
@@ -535,7 +548,8 @@ proptest! {
     ) {
         // Most random schedules leave nothing to the threads.
         if let Some(factor) = first {
-            schedule.insert(0, Split { axis: 0, factor, target: AxisType::Global, top: true }.into());
+            let share = |name| Split { axis: axis(name), factor, target: AxisType::Global, top: true }.into();
+            schedule.splice(0..0, ["a", "b"].map(share));
         }
         check_on_threads(SCHEDULED[case](), &schedule, share);
     }

@@ -1,7 +1,7 @@
 //! Attention computes the same under every schedule of its ranges, and in blocks of any size.
 
 use crate::evaluate::{self, Memory};
-use crate::lowering::{any_schedule, fitting, targets};
+use crate::lowering::{any_schedule, axis, fitting, targets};
 use proptest::prelude::*;
 use tinyspec_core::lower::kernel::finish;
 use tinyspec_core::lower::optimize::transforms::{Block, OptOp, Split};
@@ -99,7 +99,7 @@ fn blocks_are_a_schedule_of_their_own() {
         let are_blocks = target.vector_bytes > 0 && target.workgroups.is_none();
         assert_eq!(scheduler.heuristics() == [block.clone()], are_blocks);
         assert_eq!(scheduler.space(std::slice::from_ref(&block)).is_ok(), are_blocks);
-        let split = OptOp::from(Split { axis: 1, factor: 4, target: AxisType::Upcast, top: false });
+        let split = OptOp::from(Split { axis: axis("b"), factor: 4, target: AxisType::Upcast, top: false });
         for refused in [[split.clone(), block.clone()], [block.clone(), split], [block.clone(), block.clone()]] {
             let error = scheduler.space(&refused).unwrap_err().to_string();
             assert!(error.contains("block"), "{error}");

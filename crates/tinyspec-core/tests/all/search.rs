@@ -97,7 +97,7 @@ fn an_empty_file_is_a_new_one() {
     fs::write(&file.0, "").unwrap();
     work("computes", &file, None);
     work("computes", &file, Some("0.1"));
-    assert!(file.text().starts_with("# tinyspec schedules 1\n") && file.kernels() > 0, "{}", file.text());
+    assert!(file.text().starts_with("# tinyspec schedules 2\n") && file.kernels() > 0, "{}", file.text());
 }
 
 #[test]
@@ -128,17 +128,17 @@ fn a_schedule_that_would_break_the_program_is_not_used() {
     work("transposes", &file, Some("0.05"));
     assert_eq!(file.kernels(), 1, "{}", file.text());
     for (broken, reason) in [
-        ("split(0, 4 g top); split(2, 4 g top)", "one GLOBAL axis"),
-        ("split(1, 4 g top)", "outermost loop"),
-        ("split(0, 4 w)", "workgroups"),
-        ("split(0, 7 u)", "does not divide"),
-        ("stage(%0, at 0)", "%0"),
-        ("swap(0, 9)", "no axis 9"),
+        ("split(a, 4 g top); split(b, 4 g top)", "one GLOBAL axis"),
+        ("split(b, 4 g top)", "outermost loop"),
+        ("split(a, 4 w)", "workgroups"),
+        ("split(a, 7 u)", "does not divide"),
+        ("stage(%0, at root)", "%0"),
+        ("swap(a, j)", "no axis j"),
     ] {
         let text = file.text();
         let line = text.lines().find(|line| !line.starts_with('#')).unwrap();
         let kernel: Vec<&str> = line.split('\t').take(4).collect();
-        fs::write(&file.0, format!("# tinyspec schedules 1\n{}\t1 {broken}\n", kernel.join("\t"))).unwrap();
+        fs::write(&file.0, format!("# tinyspec schedules 2\n{}\t1 {broken}\n", kernel.join("\t"))).unwrap();
         let used = work("transposes", &file, None);
         assert_eq!(used.matches("does not fit it and is not used").count(), 1, "{broken}: {used}");
         assert!(used.contains(reason), "{broken}: {used}");
@@ -174,8 +174,8 @@ fn an_odd_budget_is_an_error() {
 fn text_that_is_no_file_of_schedules_is_refused() {
     for (text, message) in [
         ("", "line 1"),
-        ("# tinyspec schedules 1\nxyz", "line 2: `xyz` is no kernel's number"),
-        ("# tinyspec schedules 1\n\n12\tname\t1 done\t5\t7 split(0, 4 u); turn(1)", "line 3: "),
+        ("# tinyspec schedules 2\nxyz", "line 2: `xyz` is no kernel's number"),
+        ("# tinyspec schedules 2\n\n12\tname\t1 done\t5\t7 split(a, 4 u); turn(b)", "line 3: "),
     ] {
         let error = search::add_schedules(text).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");

@@ -34,11 +34,14 @@ fn what_is_no_schedule_op_is_refused_with_those_there_are() {
     for text in [
         "",
         "split",
-        "split(0)",
-        "split(0, 4 z)",
-        "split(0, 4 u bottom)",
-        "swap(0, 1, 2)",
-        "stage(%x, at 0)",
+        "split(a)",
+        "split(a, 4 z)",
+        "split(a, 4 u bottom)",
+        "swap(0, 1)",
+        "swap(a, b, c)",
+        "stage(%x, at a)",
+        "stage(%0, at 0)",
+        "split(a01, 2 u)",
         "stage()",
     ] {
         let error = text.parse::<OptOp>().unwrap_err();

@@ -3,6 +3,7 @@
 //! A schedule is a list of [`OptOp`]s; [`heuristics`] writes one by hand-made rules, the search finds others, and the
 //! kernel is rebuilt once, with every original range replaced by its expression over the new axes.
 
+mod axis;
 mod bands;
 pub(super) mod bounds;
 mod cost;
@@ -23,6 +24,7 @@ mod space;
 pub mod transforms;
 pub(crate) mod windows;
 
+pub use axis::{Axis, AxisName, NoAxisName};
 pub use cost::Estimate;
 pub(crate) use cost::NAMED_TRIPS;
 pub use kernel::{Access, Kernel, Nest, Reduction};
@@ -30,7 +32,7 @@ pub use online::Blocking;
 pub use packed_dot::Product;
 pub use recomputation::Recomputed;
 pub use refusal::{Refusal, Refused};
-pub use space::{Axis, Space};
+pub use space::Space;
 pub use transforms::OptOp;
 
 use super::hand_written;

@@ -18,9 +18,10 @@ pub(crate) fn neighbours(scheduler: &Scheduler, ops: &[OptOp]) -> Vec<Candidate>
     if let Some(space) = scheduler.space(before).ok().filter(|_| !is_alone) {
         lists.extend(additions(scheduler, &space).map(|more| [before, &more, behind].concat()));
     }
+    let Ok(whole) = scheduler.space(ops) else { return Vec::new() };
     for (position, op) in ops.iter().enumerate() {
         let removed = (op.order() != Order::Alone).then(Vec::new);
-        let replaced = op.replacements().into_iter().map(|other| vec![other]);
+        let replaced = op.replacements(&whole).into_iter().map(|other| vec![other]);
         for other in removed.into_iter().chain(replaced) {
             let mut list = ops.to_vec();
             list.splice(position..=position, other);

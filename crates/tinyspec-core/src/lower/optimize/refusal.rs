@@ -1,15 +1,17 @@
 //! Why a schedule op does not fit: every op that [`Space::apply`](super::Space::apply) takes gives a kernel that computes
 //! the same, and every other one is refused with one of these.
 
+use super::axis::AxisName;
 use super::transforms::OptOp;
 use tinyspec_ir::{AxisType, Error, ErrorKind};
 
 /// A schedule op that does not fit the axes it finds.
 ///
 /// ```
-/// use tinyspec_core::lower::optimize::{Refusal, Refused, transforms::Swap};
-/// let refused = Refused { op: Swap(0, 7).into(), reason: Refusal::NoAxis { axis: 7, count: 2 } };
-/// assert_eq!(refused.to_string(), "swap(0, 7): there is no axis 7: the kernel has 2");
+/// use tinyspec_core::lower::optimize::{AxisName, Refusal, Refused, transforms::Swap};
+/// let (a, c) = (AxisName::new(0, 0), AxisName::new(2, 0));
+/// let refused = Refused { op: Swap(a, c).into(), reason: Refusal::NoAxis { axis: c, axes: "a, b".into() } };
+/// assert_eq!(refused.to_string(), "swap(a, c): there is no axis c among a, b");
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{op}: {reason}")]
@@ -32,13 +34,13 @@ impl From<Refused> for Error {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The position is beyond the last axis.
-    #[error("there is no axis {axis}: the kernel has {count}")]
+    /// The name of an axis that is not there.
+    #[error("there is no axis {axis} among {axes}")]
     NoAxis {
-        /// The position.
-        axis: usize,
-        /// Axes there are.
-        count: usize,
+        /// The name.
+        axis: AxisName,
+        /// Those there are, in loop order.
+        axes: String,
     },
     /// Block and Scatter write all loops themselves.
     #[error("nothing follows block(…) and scatter(), which have loops of their own")]
@@ -65,7 +67,7 @@ pub enum Refusal {
     #[error("{factor} does not divide the {} of axis {axis}", in_words(.trips))]
     Indivisible {
         /// The axis.
-        axis: usize,
+        axis: AxisName,
         /// The factor.
         factor: i64,
         /// Trips of the axis; `None` where a named dim decides.
@@ -98,7 +100,7 @@ pub enum Refusal {
     #[error("axis {axis} of {} cannot be padded to a multiple of {multiple}", in_words(.trips))]
     Unpaddable {
         /// The axis.
-        axis: usize,
+        axis: AxisName,
         /// The multiple.
         multiple: i64,
         /// Its trips.
@@ -114,24 +116,16 @@ pub enum Refusal {
     },
     /// Tc on an axis that words cannot be made along.
     #[error("axis {0} is not a whole range of a sum of products in pairs")]
-    NoPairs(usize),
+    NoPairs(AxisName),
     /// Tc on an odd number of terms.
     #[error("axis {0} has no even number of trips")]
-    OddPairs(usize),
+    OddPairs(AxisName),
     /// Pipeline on anything but a serial loop over outputs.
     #[error("axis {0} is no loop of known length over outputs")]
-    NoLoop(usize),
+    NoLoop(AxisName),
     /// A sum that is carried from trip to trip.
     #[error("a sum is carried from trip to trip")]
     Carries,
-    /// A copy inside of more axes than there are.
-    #[error("inside of {at} axes: the kernel has {count}")]
-    TooDeep {
-        /// Axes that were to be around the copy.
-        at: usize,
-        /// Axes there are.
-        count: usize,
-    },
     /// A copy of a Param that the kernel does not read, or writes.
     #[error("the kernel does not read %{0}, or also writes it")]
     NotRead(u32),

@@ -1,5 +1,6 @@
 //! The iteration space of a kernel: its axes in loop order, and how the original ranges follow from them.
 
+use super::axis::{Axis, AxisName};
 use super::kernel::{Kernel, is_index, slot};
 use super::online::{Blocking, Lengths};
 use super::refusal::Refusal;
@@ -10,19 +11,6 @@ use tinyspec_ir::{Arg, AxisType, Graph, NodeId, Op};
 
 /// Elements of a register tile beyond which no machine has a use for it, and its code no end.
 pub(super) const LARGEST_TILE: i64 = 1 << 14;
-
-/// One loop of the schedule.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Axis {
-    /// Which original range it is a part of, by its position in [`Space`].
-    pub origin: usize,
-    /// Number of trips; `None` where a named dim decides.
-    pub trips: Option<i64>,
-    /// What a trip adds to the original range.
-    pub stride: i64,
-    /// Its type.
-    pub kind: AxisType,
-}
 
 /// An original range.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -42,8 +30,8 @@ pub(crate) struct Origin {
 pub(crate) struct Staged {
     /// Its slot.
     pub slot: u32,
-    /// Axes around the copy.
-    pub around: usize,
+    /// The loop inside which the copy is made; `None` for the root of the kernel.
+    pub at: Option<AxisName>,
     /// The first of the trips that read it makes the copy.
     pub first: bool,
 }
@@ -185,7 +173,7 @@ impl Space {
             // Given to the threads already.
             let shared = matches!(graph.arg(range), Arg::Range { axis: AxisType::Global, .. });
             let kind = if shared { AxisType::Global } else { kind };
-            self.axes.push(Axis { origin: self.origins.len(), trips: origin.trips, stride: 1, kind });
+            self.axes.push(Axis { origin: self.origins.len(), part: 0, trips: origin.trips, stride: 1, kind });
             self.origins.push(origin);
         }
     }
@@ -201,9 +189,9 @@ impl Space {
         if self.has_own_loops() || self.axes.iter().any(|axis| axis.kind == AxisType::Global) {
             return None;
         }
-        let axis = self.axes.iter().position(is_loop).filter(|_| self.nests.len() == 1)?;
-        let factor = self.axes[axis].trips?;
-        Some(Split { axis, factor, target: AxisType::Global, top: true }.into())
+        let axis = self.axes.iter().find(|axis| is_loop(axis)).filter(|_| self.nests.len() == 1)?;
+        let factor = axis.trips?;
+        Some(Split { axis: axis.name(), factor, target: AxisType::Global, top: true }.into())
     }
 
     /// Params that can be copied.
@@ -290,9 +278,35 @@ impl Space {
         self.axes.iter().all(is_whole) && !self.uses_locals() && !self.no_locals && !self.nontemporal
     }
 
-    /// The axis at a position.
-    pub(super) fn axis(&self, axis: usize) -> Result<Axis, Refusal> {
-        self.axes.get(axis).cloned().ok_or(Refusal::NoAxis { axis, count: self.axes.len() })
+    /// The position of an axis.
+    pub(crate) fn position(&self, name: AxisName) -> Result<usize, Refusal> {
+        let position = self.axes.iter().position(|axis| axis.name() == name);
+        position.ok_or_else(|| Refusal::NoAxis {
+            axis: name,
+            axes: self.axes.iter().map(|axis| axis.name().to_string()).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// The name of the axis at a position.
+    pub(crate) fn name(&self, position: usize) -> AxisName {
+        self.axes[position].name()
+    }
+
+    /// The part of an original range that the next split makes.
+    pub(super) fn next_part(&self, origin: usize) -> u16 {
+        let parts = self.axes.iter().filter(|axis| axis.origin == origin).map(|axis| axis.part);
+        parts.max().map_or(0, |part| part + 1)
+    }
+
+    /// The innermost loop among the first `count` axes; `None` where there is none.
+    pub(crate) fn innermost_loop(&self, count: usize) -> Option<AxisName> {
+        let outer = self.axes.iter().take(count).rev();
+        outer.into_iter().find(|axis| !axis.is_tile()).map(Axis::name)
+    }
+
+    /// How many of the axes, the outermost ones, are around the copy of a Param.
+    pub(crate) fn around(&self, staged: &Staged) -> usize {
+        staged.at.and_then(|at| self.position(at).ok()).map_or(0, |position| position + 1)
     }
 
     /// Positions of the serial loops that have more than one trip.
@@ -344,13 +358,6 @@ impl Space {
             all.iter().map(of).max().unwrap_or(1)
         };
         most(&self.nests, AxisType::Upcast).saturating_mul(most(&self.reductions, AxisType::Unroll))
-    }
-}
-
-impl Axis {
-    /// Part of a register tile, not a loop.
-    pub(crate) fn is_tile(&self) -> bool {
-        matches!(self.kind, AxisType::Upcast | AxisType::Unroll)
     }
 }
 

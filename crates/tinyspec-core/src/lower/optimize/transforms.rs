@@ -59,8 +59,9 @@ trait Transform: Sized + Into<OptOp> {
         Vec::new()
     }
 
-    /// What the search may put in its place; it may always leave it out, unless the transform is a schedule by itself.
-    fn replacements(&self) -> Vec<Self> {
+    /// What the search may put in its place, where the whole schedule leads to these axes; it may always leave it out, unless the
+    /// transform is a schedule by itself.
+    fn replacements(&self, _: &Space) -> Vec<Self> {
         Vec::new()
     }
 }
@@ -114,11 +115,12 @@ const fn row<T: Transform>() -> TransformRow {
 
 macro_rules! transforms {
     ($($transform:ident),* $(,)?) => {
-        /// One optimization of a kernel ("OptOps"). Axes are numbered by their position in the loop order at that moment.
+        /// One optimization of a kernel ("OptOps"). Axes have [names](super::AxisName) that last.
         ///
         /// ```
+        /// use tinyspec_core::lower::optimize::AxisName;
         /// use tinyspec_core::lower::optimize::transforms::{OptOp, Swap};
-        /// assert_eq!("swap(0, 1)".parse::<OptOp>()?, Swap(0, 1).into());
+        /// assert_eq!("swap(a, b)".parse::<OptOp>()?, Swap(AxisName::new(0, 0), AxisName::new(1, 0)).into());
         /// # Ok::<(), tinyspec_ir::Error>(())
         /// ```
         #[derive(Clone, PartialEq, Eq, Debug, Hash)]
@@ -166,10 +168,10 @@ macro_rules! transforms {
                 }
             }
 
-            /// What the search may put in its place.
-            pub(super) fn replacements(&self) -> Vec<OptOp> {
+            /// What the search may put in its place, where the whole schedule leads to these axes.
+            pub(super) fn replacements(&self, space: &Space) -> Vec<OptOp> {
                 match self {
-                    $(OptOp::$transform(transform) => transform.replacements().into_iter().map(Into::into).collect(),)*
+                    $(OptOp::$transform(transform) => transform.replacements(space).into_iter().map(Into::into).collect(),)*
                 }
             }
         }

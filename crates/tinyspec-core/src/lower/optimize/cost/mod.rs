@@ -434,7 +434,7 @@ impl<'a> Model<'a> {
     /// Axes around the copy of the Param that is read.
     fn stage(&self, access: &Access) -> Option<usize> {
         let slot = slot(self.graph, access.buffer).filter(|_| !access.is_store)?;
-        self.space.stages.iter().find(|stage| stage.slot == slot).map(|stage| stage.around)
+        self.space.stages.iter().find(|stage| stage.slot == slot).map(|stage| self.space.around(stage))
     }
 
     fn walk(&self, access: &Access) -> Walk {

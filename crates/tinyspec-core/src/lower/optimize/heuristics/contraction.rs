@@ -5,12 +5,12 @@
 
 mod blocks;
 
+use super::super::axis::Axis;
 use super::super::kernel::slot;
-use super::super::space::Axis;
 use super::Planner;
 use super::dot::Dot;
 use super::height::Heights;
-use crate::lower::optimize::transforms::{OptOp, Padto, Stage, Swap, Tc};
+use crate::lower::optimize::transforms::{OptOp, Padto, Stage, Tc};
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, AxisType, NodeId, Op};
 
@@ -338,8 +338,8 @@ impl Planner<'_> {
             ranges.min_by_key(|&range| accesses.iter().map(|access| access.index.coefficient(range).abs()).min());
         let axis = nearest.and_then(|range| self.space.origin(range)).and_then(|origin| self.axis(origin));
         if let Some(axis) = axis {
-            self.apply(Padto { axis, multiple: 2 });
-            self.apply(Tc { axis });
+            self.apply(Padto { axis: self.space.name(axis), multiple: 2 });
+            self.apply(Tc { axis: self.space.name(axis) });
         }
     }
 
@@ -371,7 +371,7 @@ impl Planner<'_> {
             && panels > 1
             && a < b
         {
-            self.apply(Swap(a, b));
+            self.swap(a, b);
         }
         self.outside(&windows);
         let shares_rows = pack && self.are_rows_far(tile);
@@ -418,17 +418,17 @@ impl Planner<'_> {
         let shared = self.shared(tile.panel, tile.rows);
         for (around, &origin) in shared.iter().enumerate() {
             for axis in (around..self.outermost(origin).unwrap_or(around)).rev() {
-                self.apply(Swap(axis, axis + 1));
+                self.swap(axis, axis + 1);
             }
         }
         // Panels are the last but one loop.
         if let (Some(mut panels), Some(rows)) = (self.outermost(tile.lane), self.outermost(inner)) {
             while panels + 1 < rows {
-                self.apply(Swap(panels, panels + 1));
+                self.swap(panels, panels + 1);
                 panels += 1;
             }
             while panels > rows {
-                self.apply(Swap(panels, panels - 1));
+                self.swap(panels, panels - 1);
                 panels -= 1;
             }
         }
@@ -438,7 +438,7 @@ impl Planner<'_> {
         let is_of_rows = |axis: &Axis| !is_loop(axis) || !self.depends(tile.panel, axis.origin);
         if is_plain && self.space.axes[..panels].iter().all(is_of_rows) {
             for axis in (0..panels).rev() {
-                self.apply(Swap(axis, axis + 1));
+                self.swap(axis, axis + 1);
             }
             return self.rows_around_panels(tile);
         }
@@ -508,7 +508,7 @@ impl Planner<'_> {
     /// Copies what the axes from `at` on read of an access; on the way, if the first of the trips that read it do so.
     fn copy(&mut self, access: usize, at: usize, first: bool) {
         if let Some(slot) = slot(self.graph, self.kernel.accesses[access].buffer) {
-            self.apply(Stage::Param { slot, at, first });
+            self.apply(Stage::Param { slot, at: self.space.innermost_loop(at), first });
         }
     }
 
@@ -526,7 +526,7 @@ impl Planner<'_> {
             .iter()
             .rposition(|&axis| places.iter().all(|&other| self.space.axes[other].trips <= self.space.axes[axis].trips));
         for step in longest.unwrap_or(places.len())..places.len().saturating_sub(1) {
-            self.apply(Swap(places[step], places[step + 1]));
+            self.swap(places[step], places[step + 1]);
         }
     }
 
@@ -540,7 +540,7 @@ impl Planner<'_> {
             let is_first = |&other: &usize| ranges.contains(&self.space.axes[places[other]].origin);
             let Some(from) = (position..places.len()).find(is_first) else { return };
             for step in (position..from).rev() {
-                self.apply(Swap(places[step], places[step + 1]));
+                self.swap(places[step], places[step + 1]);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::super::kernel::{Reduction, is_index};
 use super::Planner;
-use crate::lower::optimize::transforms::{Padto, Split, Swap};
+use crate::lower::optimize::transforms::{Padto, Split};
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, AxisType, NodeId};
 
@@ -218,18 +218,18 @@ impl Planner<'_> {
         let columns = self.trips(lane);
         self.share_elements(&sharing);
         if let Some(axis) = self.axis(lane).filter(|_| columns % block != 0) {
-            self.apply(Padto { axis, multiple: block });
+            self.apply(Padto { axis: self.space.name(axis), multiple: block });
         }
         if let Some(axis) = self.axis(lane).filter(|_| columns > block) {
-            self.apply(Split { axis, factor: block, target: AxisType::Loop, top: false });
+            self.apply(Split { axis: self.space.name(axis), factor: block, target: AxisType::Loop, top: false });
             self.share();
         }
         if let Some(axis) = self.axis(lane) {
-            self.apply(Split { axis, factor: tile, target: AxisType::Upcast, top: false });
+            self.apply(Split { axis: self.space.name(axis), factor: tile, target: AxisType::Upcast, top: false });
         }
         self.far_apart(rows, count, AxisType::Unroll);
         if let (Some(columns), Some(rows)) = (self.axis_of_loop(lane), self.axis_of(rows, AxisType::Reduce)) {
-            self.apply(Swap(columns, rows));
+            self.swap(columns, rows);
         }
         true
     }
@@ -245,9 +245,9 @@ impl Planner<'_> {
     pub(super) fn far_apart(&mut self, origin: usize, factor: i64, target: AxisType) {
         if let Some(axis) = self.axis(origin) {
             if self.trips(origin) % factor != 0 {
-                self.apply(Padto { axis, multiple: factor });
+                self.apply(Padto { axis: self.space.name(axis), multiple: factor });
             }
-            self.apply(Split { axis, factor, target, top: true });
+            self.apply(Split { axis: self.space.name(axis), factor, target, top: true });
         }
     }
 

@@ -14,9 +14,10 @@ mod workgroups;
 use self::contraction::Tile;
 pub(super) use self::nontemporal::nontemporal;
 pub(super) use self::values::values;
+use super::axis::Axis;
 use super::kernel::Kernel;
 use super::space::Space;
-use crate::lower::optimize::transforms::{OptOp, Padto, Split};
+use crate::lower::optimize::transforms::{OptOp, Padto, Split, Swap};
 use tinyspec_backends::Target;
 use tinyspec_ir::{AxisType, Graph, NodeId, Op};
 
@@ -136,9 +137,17 @@ impl Planner<'_> {
         }
         if let Some(axis) = self.axis(origin) {
             if trips % factor != 0 {
-                self.apply(Padto { axis, multiple: factor });
+                self.apply(Padto { axis: self.space.name(axis), multiple: factor });
             }
-            self.apply(Split { axis, factor, target, top: false });
+            self.apply(Split { axis: self.space.name(axis), factor, target, top: false });
+        }
+    }
+
+    /// Exchanges the axes at two positions.
+    fn swap(&mut self, a: usize, b: usize) {
+        let name = |position: usize| self.space.axes.get(position).map(Axis::name);
+        if let (Some(a), Some(b)) = (name(a), name(b)) {
+            self.apply(Swap(a, b));
         }
     }
 

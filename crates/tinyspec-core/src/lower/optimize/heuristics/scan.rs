@@ -1,7 +1,7 @@
 //! Kernels with running Reduces: the carried axis is a serial loop within all others, one vector a trip.
 
 use super::Planner;
-use crate::lower::optimize::transforms::{OptOp, Swap};
+use crate::lower::optimize::transforms::OptOp;
 use tinyspec_ir::AxisType;
 
 impl Planner<'_> {
@@ -26,7 +26,7 @@ impl Planner<'_> {
             self.split_by_vectors(lane, lanes, vectors, AxisType::Upcast);
         }
         // The carried axes go inside of all other loops, one step at a time, so that the others keep their order.
-        let is_loop = |axis: &super::super::space::Axis| axis.kind == AxisType::Loop;
+        let is_loop = |axis: &super::super::axis::Axis| axis.kind == AxisType::Loop;
         let mut places: Vec<usize> =
             (0..self.space.axes.len()).filter(|&axis| is_loop(&self.space.axes[axis])).collect();
         while let Some(last) = places.pop() {
@@ -39,7 +39,7 @@ impl Planner<'_> {
             let mut steps: Vec<usize> = places[from..].to_vec();
             steps.push(last);
             for pair in steps.windows(2) {
-                self.apply(Swap(pair[0], pair[1]));
+                self.swap(pair[0], pair[1]);
             }
         }
         let outermost = self.space.axes.iter().find(|axis| axis.trips != Some(1) && is_loop(axis));

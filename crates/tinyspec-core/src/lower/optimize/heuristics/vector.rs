@@ -1,7 +1,7 @@
 //! Kernels whose pace memory or single ops set: vectors along the contiguous axis.
 
 use super::Planner;
-use crate::lower::optimize::transforms::{OptOp, Padto, Pipeline, Split, Swap};
+use crate::lower::optimize::transforms::{OptOp, Padto, Pipeline, Split};
 use crate::lower::select::decompose::Sizes;
 use smallvec::SmallVec;
 use tinyspec_ir::AxisType;
@@ -121,7 +121,7 @@ impl Planner<'_> {
         self.split(rows, factor, AxisType::Loop);
         self.share();
         if let Some(axis) = self.axis_of_loop(rows) {
-            self.apply(Pipeline { axis });
+            self.apply(Pipeline { axis: self.space.name(axis) });
         }
     }
 
@@ -157,12 +157,12 @@ impl Planner<'_> {
         if let Some(axis) = self.axis_of_loop(other)
             && self.space.axes[axis].trips.is_some_and(|squares| squares % BESIDE == 0 && squares > BESIDE)
         {
-            self.apply(Split { axis, factor: BESIDE, target: AxisType::Loop, top: false });
+            self.apply(Split { axis: self.space.name(axis), factor: BESIDE, target: AxisType::Loop, top: false });
             let outer = self.space.axes.iter().position(|axis| axis.origin == other && axis.kind == AxisType::Loop);
             if let (Some(outer), Some(lane)) = (outer, self.axis_of_loop(lane))
                 && lane < outer
             {
-                self.apply(Swap(lane, outer));
+                self.swap(lane, outer);
             }
         }
         self.walk(other, lane);
@@ -181,12 +181,12 @@ impl Planner<'_> {
         }
         self.split(lane, line, AxisType::Upcast);
         if let Some(axis) = self.axis_of_loop(lane) {
-            self.apply(Split { axis, factor: BESIDE, target: AxisType::Loop, top: false });
+            self.apply(Split { axis: self.space.name(axis), factor: BESIDE, target: AxisType::Loop, top: false });
         }
         if let (Some(lane), Some(other)) = (self.outermost(lane), self.outermost(other))
             && other < lane
         {
-            self.apply(Swap(other, lane));
+            self.swap(other, lane);
         }
         true
     }
@@ -244,9 +244,9 @@ impl Planner<'_> {
         if let Some(axis) = self.axis_of_loop(last) {
             let factor = rest.min(lanes);
             if rest % factor != 0 {
-                self.apply(Padto { axis, multiple: factor });
+                self.apply(Padto { axis: self.space.name(axis), multiple: factor });
             }
-            self.apply(Split { axis, factor, target: AxisType::Upcast, top: false });
+            self.apply(Split { axis: self.space.name(axis), factor, target: AxisType::Upcast, top: false });
         }
         true
     }
@@ -284,7 +284,7 @@ impl Planner<'_> {
             return;
         };
         if let Some(axis) = self.axis(other) {
-            self.apply(Split { axis, factor: BLOCK, target: AxisType::Loop, top: false });
+            self.apply(Split { axis: self.space.name(axis), factor: BLOCK, target: AxisType::Loop, top: false });
         }
         // The inside of the block becomes the innermost loop.
         self.walk(other, lane);
@@ -305,7 +305,7 @@ impl Planner<'_> {
         if let (Some(inner), Some(outer)) = (self.axis_of_loop(inner), self.axis_of_loop(outer))
             && inner < outer
         {
-            self.apply(Swap(inner, outer));
+            self.swap(inner, outer);
         }
     }
 }

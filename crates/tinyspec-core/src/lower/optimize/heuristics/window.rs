@@ -2,8 +2,8 @@
 //! All taps are in the register tile, so what neighbours share is loaded once, and the gates of taps that a stride never
 //! meets are constants. Of large windows the tile has the taps of a row.
 
+use super::super::axis::Axis;
 use super::super::kernel::Reduction;
-use super::super::space::Axis;
 use super::Planner;
 use crate::lower::optimize::transforms::{OptOp, Padto, Split};
 use smallvec::SmallVec;
@@ -224,9 +224,9 @@ impl Planner<'_> {
         }
         if let Some(axis) = self.outermost(window.lane) {
             if self.space.axes[axis].trips.is_some_and(|trips| trips % lanes != 0) {
-                self.apply(Padto { axis, multiple: lanes });
+                self.apply(Padto { axis: self.space.name(axis), multiple: lanes });
             }
-            self.apply(Split { axis, factor: lanes, target: AxisType::Upcast, top: false });
+            self.apply(Split { axis: self.space.name(axis), factor: lanes, target: AxisType::Upcast, top: false });
         }
         for &origin in &window.taps {
             self.split(origin, self.trips(origin), AxisType::Unroll);

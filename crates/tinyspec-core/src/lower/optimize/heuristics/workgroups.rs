@@ -3,7 +3,7 @@
 
 mod product;
 
-use super::super::space::Axis;
+use super::super::axis::Axis;
 use super::Planner;
 use crate::lower::optimize::transforms::{OptOp, Split};
 use tinyspec_backends::Workgroups;
@@ -91,7 +91,7 @@ impl Planner<'_> {
         if let Some(axis) = self.space.axes.iter().position(is_left)
             && let Some(factor) = self.space.axes[axis].trips.filter(|&trips| trips > 1)
         {
-            self.apply(Split { axis, factor, target: AxisType::Global, top: true });
+            self.apply(Split { axis: self.space.name(axis), factor, target: AxisType::Global, top: true });
         }
     }
 }

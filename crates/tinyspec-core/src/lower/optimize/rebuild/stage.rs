@@ -69,7 +69,7 @@ struct CopyBlock {
 type Condition = Sum;
 
 impl Rebuild<'_> {
-    /// Reads a LOCAL copy of what the axes inside of the first `around` walk over; `None` where that is not regular.
+    /// Reads a LOCAL copy of what the axes inside of the staged loop walk over; `None` where that is not regular.
     pub(super) fn stage(
         &mut self,
         graph: &mut Graph,
@@ -79,13 +79,14 @@ impl Rebuild<'_> {
         form: Form,
         staged: Staged,
     ) -> Result<Option<NodeId>> {
+        let around = self.space.around(&staged);
         // The trips of a tile axis are there all at once, and those of a workgroup too: they are inside of any copy, as
         // its workgroups are outside.
         let is_inside = |axis: usize| match self.space.axes[axis].kind {
             AxisType::Upcast | AxisType::Unroll => true,
             kind if self.shares && kind.is_within_workgroup() => true,
             AxisType::Global | AxisType::Thread if self.shares => false,
-            _ => axis >= staged.around,
+            _ => axis >= around,
         };
         let inside: SmallVec<[usize; 8]> =
             (0..self.axes.len()).filter(|&axis| self.axes[axis].is_some() && is_inside(axis)).collect();

@@ -41,7 +41,7 @@ impl Transform for Block {
         Ok(())
     }
 
-    fn replacements(&self) -> Vec<Block> {
+    fn replacements(&self, _: &Space) -> Vec<Block> {
         let strips = STRIPS.map(|vectors| Blocking { vectors, ..self.0 }).into_iter();
         let rows = ROWS.map(|rows| Blocking { rows, ..self.0 });
         let blocks = IN_A_BLOCK.map(|tiles| Blocking { tiles, ..self.0 });

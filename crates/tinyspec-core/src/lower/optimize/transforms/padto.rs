@@ -3,14 +3,14 @@
 use super::split::TILES;
 use super::{Transform, number};
 use crate::lower::optimize::space::LARGEST_TILE;
-use crate::lower::optimize::{Refusal, Space};
+use crate::lower::optimize::{AxisName, Refusal, Space};
 use std::fmt;
 
 /// Pads an axis to a multiple; what lies beyond its bound has gates.
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Padto {
     /// The axis; the outermost of its Range.
-    pub axis: usize,
+    pub axis: AxisName,
     /// Of what its trips become a multiple.
     pub multiple: i64,
 }
@@ -32,11 +32,12 @@ impl Transform for Padto {
 
     fn apply(&self, space: &mut Space) -> Result<(), Refusal> {
         let &Padto { axis, multiple } = self;
-        let old = space.axis(axis)?;
+        let position = space.position(axis)?;
+        let old = space.axes[position].clone();
         // The others of its Range fill each of its trips, and nothing is beyond.
-        let is_outermost = space.axes.iter().enumerate().all(|(position, other)| {
+        let is_outermost = space.axes.iter().enumerate().all(|(place, other)| {
             let fills = |trips: i64| trips == 1 || other.stride.saturating_mul(trips) <= old.stride;
-            other.origin != old.origin || position == axis || other.trips.is_some_and(fills)
+            other.origin != old.origin || place == position || other.trips.is_some_and(fills)
         });
         let padded = old
             .trips
@@ -48,13 +49,13 @@ impl Transform for Padto {
             return Err(Refusal::Unpaddable { axis, multiple, trips: old.trips });
         }
         if padded != old.trips {
-            space.axes[axis].trips = padded;
+            space.axes[position].trips = padded;
             space.origins[old.origin].padded = true;
         }
         Ok(())
     }
 
-    fn replacements(&self) -> Vec<Padto> {
+    fn replacements(&self, _: &Space) -> Vec<Padto> {
         let others = TILES.into_iter().filter(|&other| other != self.multiple);
         others.map(|multiple| Padto { multiple, ..self.clone() }).collect()
     }

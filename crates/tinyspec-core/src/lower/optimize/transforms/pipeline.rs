@@ -1,7 +1,7 @@
 //! Pipeline: software pipelining.
 
 use super::{OptOp, Order, Transform, number};
-use crate::lower::optimize::{Refusal, Scheduler, Space};
+use crate::lower::optimize::{AxisName, Refusal, Scheduler, Space};
 use std::fmt;
 use tinyspec_ir::AxisType;
 
@@ -10,7 +10,7 @@ use tinyspec_ir::AxisType;
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Pipeline {
     /// The axis.
-    pub axis: usize,
+    pub axis: AxisName,
 }
 
 impl Transform for Pipeline {
@@ -34,20 +34,21 @@ impl Transform for Pipeline {
         if space.sums_rows() {
             return Err(Refusal::AroundResults);
         }
-        let old = space.axis(self.axis)?;
+        let position = space.position(self.axis)?;
+        let old = &space.axes[position];
         if old.kind != AxisType::Loop || old.trips.is_none() {
             return Err(Refusal::NoLoop(self.axis));
         }
         if space.carries {
             return Err(Refusal::Carries);
         }
-        space.pipelined = Some(self.axis);
+        space.pipelined = Some(position);
         Ok(())
     }
 
     fn additions(scheduler: &Scheduler, space: &Space) -> Vec<Vec<OptOp>> {
         let walks_several_times = scheduler.kernel().reductions.len() > 1;
         let rows = space.loops().into_iter().filter(|&axis| space.axes[axis].kind == AxisType::Loop);
-        rows.filter(|_| walks_several_times).map(|axis| vec![Pipeline { axis }.into()]).collect()
+        rows.filter(|_| walks_several_times).map(|axis| vec![Pipeline { axis: space.name(axis) }.into()]).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Split: two loops for one.
 
 use super::{OptOp, Padto, Transform, number};
-use crate::lower::optimize::{Axis, Refusal, Scheduler, Space};
+use crate::lower::optimize::{Axis, AxisName, Refusal, Scheduler, Space};
 use std::fmt;
 use tinyspec_ir::AxisType;
 
@@ -10,7 +10,7 @@ use tinyspec_ir::AxisType;
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Split {
     /// The axis.
-    pub axis: usize,
+    pub axis: AxisName,
     /// Trips of the new axis; divides those of the old one.
     pub factor: i64,
     /// Type of the new axis.
@@ -26,9 +26,9 @@ const BLOCKS: [i64; 7] = [8, 16, 32, 64, 128, 256, 512];
 
 impl Transform for Split {
     const NAME: &'static str = "split";
-    const OPERANDS: &'static str = "axis, factor letter [top]";
+    const OPERANDS: &'static str = "axis, factor type [top]";
     const EFFECT: &'static str = "splits an axis of n trips into an outer one of n/factor and an inner one of factor trips, or with `top` the other way \
-         round; the one of factor trips gets the AxisType of the letter";
+         round; the one of factor trips is a new part of the Range and has the type";
     const REQUIRES: &'static str =
         "the factor divides the trips, which are known; an axis over terms of a Reduce has parts over terms";
 
@@ -48,30 +48,32 @@ impl Transform for Split {
 
     fn apply(&self, space: &mut Space) -> Result<(), Refusal> {
         let &Split { axis, factor, target, top } = self;
-        let old = space.axis(axis)?;
+        let position = space.position(axis)?;
+        let old = space.axes[position].clone();
         let Some(trips) = old.trips.filter(|trips| factor > 0 && trips % factor == 0) else {
             return Err(Refusal::Indivisible { axis, factor, trips: old.trips });
         };
         if old.kind.is_reduce() != target.is_reduce() {
             return Err(Refusal::Direction { from: old.kind, to: target });
         }
-        let rest = trips / factor;
+        let (rest, part) = (trips / factor, space.next_part(old.origin));
         let (outer, inner) = if top {
-            let outer = Axis { trips: Some(factor), stride: old.stride * rest, kind: target, ..old };
+            let outer = Axis { part, trips: Some(factor), stride: old.stride * rest, kind: target, ..old };
             (outer, Axis { trips: Some(rest), ..old })
         } else {
             let outer = Axis { trips: Some(rest), stride: old.stride * factor, ..old };
-            (outer, Axis { trips: Some(factor), kind: target, ..old })
+            (outer, Axis { part, trips: Some(factor), kind: target, ..old })
         };
-        space.axes.splice(axis..=axis, [outer, inner]);
+        space.axes.splice(position..=position, [outer, inner]);
         Ok(())
     }
 
     fn additions(_: &Scheduler, space: &Space) -> Vec<Vec<OptOp>> {
         let mut more: Vec<Vec<OptOp>> = Vec::new();
-        for axis in space.loops() {
-            let Some(trips) = space.axes[axis].trips else { continue };
-            let (tile, block) = match space.axes[axis].kind.is_reduce() {
+        for position in space.loops() {
+            let (axis, kind) = (space.name(position), space.axes[position].kind);
+            let Some(trips) = space.axes[position].trips else { continue };
+            let (tile, block) = match kind.is_reduce() {
                 true => (AxisType::Unroll, AxisType::Reduce),
                 false => (AxisType::Upcast, AxisType::Loop),
             };
@@ -93,7 +95,7 @@ impl Transform for Split {
         more
     }
 
-    fn replacements(&self) -> Vec<Split> {
+    fn replacements(&self, _: &Space) -> Vec<Split> {
         let factors: &[i64] = match self.target {
             AxisType::Global => &[],
             AxisType::Upcast | AxisType::Unroll => &TILES,

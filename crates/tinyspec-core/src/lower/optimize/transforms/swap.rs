@@ -1,7 +1,7 @@
 //! Swap: loop interchange.
 
 use super::{OptOp, Transform, number};
-use crate::lower::optimize::{Refusal, Scheduler, Space};
+use crate::lower::optimize::{AxisName, Refusal, Scheduler, Space};
 use std::fmt;
 use tinyspec_ir::AxisType;
 
@@ -10,9 +10,9 @@ use tinyspec_ir::AxisType;
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Swap(
     /// One axis.
-    pub usize,
+    pub AxisName,
     /// The other.
-    pub usize,
+    pub AxisName,
 );
 
 impl Transform for Swap {
@@ -32,8 +32,8 @@ impl Transform for Swap {
     }
 
     fn apply(&self, space: &mut Space) -> Result<(), Refusal> {
-        let &Swap(a, b) = self;
-        let (first, second) = (space.axis(a)?, space.axis(b)?);
+        let (a, b) = (space.position(self.0)?, space.position(self.1)?);
+        let (first, second) = (&space.axes[a], &space.axes[b]);
         let are_loops = [first.kind, second.kind].iter().all(|kind| matches!(kind, AxisType::Loop | AxisType::Reduce));
         if first.kind.is_reduce() != second.kind.is_reduce() && !(are_loops && space.can_sum_rows()) {
             return Err(Refusal::SwapWithReduce);
@@ -45,6 +45,6 @@ impl Transform for Swap {
     fn additions(_: &Scheduler, space: &Space) -> Vec<Vec<OptOp>> {
         let loops = space.loops();
         let pairs = loops.iter().flat_map(|&a| loops.iter().filter(move |&&b| b > a).map(move |&b| (a, b)));
-        pairs.map(|(a, b)| vec![Swap(a, b).into()]).collect()
+        pairs.map(|(a, b)| vec![Swap(space.name(a), space.name(b)).into()]).collect()
     }
 }

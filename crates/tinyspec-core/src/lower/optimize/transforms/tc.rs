@@ -1,14 +1,14 @@
 //! Tc: the packed dot product.
 
 use super::{Transform, number};
-use crate::lower::optimize::{Axis, Refusal, Space};
+use crate::lower::optimize::{Axis, AxisName, Refusal, Space};
 use std::fmt;
 
 /// Makes one trip of two of a reduction: an instruction multiplies words of two numbers (TC). Before the axis is split.
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Tc {
     /// The axis.
-    pub axis: usize,
+    pub axis: AxisName,
 }
 
 impl Transform for Tc {
@@ -30,14 +30,15 @@ impl Transform for Tc {
         if space.sums_rows() {
             return Err(Refusal::AroundResults);
         }
-        let old = space.axis(self.axis)?;
+        let position = space.position(self.axis)?;
+        let old = space.axes[position].clone();
         let range = space.origins[old.origin].range;
         let parts = space.axes.iter().filter(|axis| axis.origin == old.origin).count();
         if space.words.is_some() || parts > 1 || !space.pairs.contains(&range) {
             return Err(Refusal::NoPairs(self.axis));
         }
         let Some(trips) = old.trips.filter(|trips| trips % 2 == 0) else { return Err(Refusal::OddPairs(self.axis)) };
-        space.axes[self.axis] = Axis { trips: Some(trips / 2), stride: 2, ..old };
+        space.axes[position] = Axis { trips: Some(trips / 2), stride: 2, ..old };
         space.words = Some(old.origin);
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! Blocks of a product: what is copied, or read, at once stays in the caches while the other operand walks by.
 
-use super::super::super::space::Axis;
+use super::super::super::axis::Axis;
 use super::{Contraction, Planner};
-use crate::lower::optimize::transforms::{Split, Swap};
+use crate::lower::optimize::transforms::Split;
 use tinyspec_ir::AxisType;
 
 /// Registers of a processor whose tiles are small.
@@ -18,7 +18,7 @@ impl Planner<'_> {
             && outer < block
             && block < rows
         {
-            self.apply(Swap(block, rows));
+            self.swap(block, rows);
         }
     }
 
@@ -42,7 +42,7 @@ impl Planner<'_> {
                 && self.footprint(tile.panel, axis + 1, Some((axis, block)), &[]) <= limit
         });
         if let Some(factor) = block {
-            self.apply(Split { axis, factor, target: AxisType::Loop, top: false });
+            self.apply(Split { axis: self.space.name(axis), factor, target: AxisType::Loop, top: false });
         }
     }
 
@@ -69,12 +69,12 @@ impl Planner<'_> {
             trips % block == 0 && balanced && self.footprint(tile.rows, panels, Some((outer, block)), &[]) <= limit
         });
         if let Some(factor) = block {
-            self.apply(Split { axis: outer, factor, target: AxisType::Loop, top: false });
+            self.apply(Split { axis: self.space.name(outer), factor, target: AxisType::Loop, top: false });
             // The panels go around the block.
             if factor < trips || trips > 1 {
                 let panels = self.outermost(tile.lane).unwrap_or(panels);
                 for axis in (outer + 2..=panels).rev() {
-                    self.apply(Swap(axis - 1, axis));
+                    self.swap(axis - 1, axis);
                 }
             }
         }

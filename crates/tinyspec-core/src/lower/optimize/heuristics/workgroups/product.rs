@@ -53,7 +53,7 @@ impl Planner<'_> {
         for (origin, threads) in [(product.column, THREADS[0]), (product.row, THREADS[1])] {
             self.split(origin, threads * TILE, AxisType::Local);
             if let Some(axis) = self.axis(origin) {
-                self.apply(Split { axis, factor: TILE, target: AxisType::Upcast, top: false });
+                self.apply(Split { axis: self.space.name(axis), factor: TILE, target: AxisType::Upcast, top: false });
             }
         }
         for origin in self.outputs() {
@@ -62,7 +62,7 @@ impl Planner<'_> {
         self.split(product.term, BLOCK, AxisType::Reduce);
         if let Some(at) = self.axis(product.term) {
             for slot in product.slots {
-                self.apply(Stage::Param { slot, at, first: false });
+                self.apply(Stage::Param { slot, at: self.space.innermost_loop(at), first: false });
             }
         }
         self.ops
