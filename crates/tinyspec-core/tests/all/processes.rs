@@ -40,7 +40,7 @@ fn variables_that_name_nothing_are_named() {
     }
     for (variable, value, expected) in [
         ("TINYSPEC_DEBUG", "verbose", "a number: 2 for kernels"),
-        ("TINYSPEC_PASSES", "expand, devectorise", "passes, one or several of simplify, concat, levels"),
+        ("TINYSPEC_PASSES", "expand, devectorise", "passes, one or several of simplify, concat, two-level-scan"),
         ("TINYSPEC_VERIFY", "maybe", "`1` or `on`, `0` or `off`"),
         ("TINYSPEC_VALIDATE", "cuda", "`1` or `on`, `0` or `off`"),
         ("TINYSPEC_STRICT", "of", "`1` or `on`, `0` or `off`"),

@@ -21,11 +21,12 @@ fn the_page_of_schedules_is_true() {
     } else {
         assert!(page == expected, "docs/schedules.md is out of date: run this test with TINYSPEC_BLESS=1");
     }
+    let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
     for axis in AxisType::ALL {
         let name = format!("{axis:?}").to_lowercase();
         let letter = format!("`{}` ", axis.letter());
         let is_named = |part: &str| part.to_lowercase().replace('_', "").contains(&name);
-        assert!(page.split(&letter).skip(1).any(is_named), "the page does not say that {letter}is {name}");
+        assert!(words.split(&letter).skip(1).any(is_named), "the page does not say that {letter}is {name}");
     }
 }
 
