@@ -7,8 +7,8 @@ use super::program::{self, Rendered};
 use super::symbolic_plan::SymbolicPlan;
 use crate::cache;
 use crate::device::Device;
-use crate::lower::optimize::{Estimate, OptOp, Scheduler};
-use crate::lower::pass;
+use crate::lower::optimize::{Estimate, OptOp, Scheduler, transforms};
+use crate::lower::pass::{self, checked};
 use crate::lower::rangeify::{self, Costs, Donation, HandWritten, KernelCall, Schedule};
 use crate::lower::{kernel, loops, multiversion, passes};
 use crate::profile::{self, Level};
@@ -551,6 +551,7 @@ fn staged_by(
                 Attempt::Scheduled => {
                     scheduler = Scheduler::observed(graph, sink, target, &mut observe)?;
                     (schedule, source) = search::schedule(&scheduler, &facts.name, device)?;
+                    checked("schedule", || transforms::verify(&schedule))?;
                     space = scheduler.space(&schedule)?;
                 }
                 Attempt::Plain => {

@@ -230,6 +230,21 @@ pub(super) fn additions(scheduler: &Scheduler, space: &Space) -> impl Iterator<I
     TRANSFORMS.iter().flat_map(|row| (row.additions)(scheduler, space))
 }
 
+/// Verifies that a schedule, printed and read again, is the same: the kernel it was chosen for and its text say all that is done to
+/// the kernel.
+///
+/// # Errors
+/// Names the first op that is read as another one.
+pub(crate) fn verify(ops: &[OptOp]) -> Result<(), Error> {
+    for op in ops {
+        let text = op.to_string();
+        if text.parse::<OptOp>()? != *op {
+            return Err(Error::new(ErrorKind::Verify, "schedule", format!("`{text}` is read as another op")));
+        }
+    }
+    Ok(())
+}
+
 /// A number among the operands.
 fn number<T: FromStr>(operand: &str) -> Option<T> {
     operand.parse().ok()
