@@ -4,6 +4,7 @@
 //! It knows nothing of time, I/O or devices, and has few dependencies: the macros are built with it.
 
 pub mod address;
+pub mod affine;
 pub mod arg;
 mod builder;
 mod derive;

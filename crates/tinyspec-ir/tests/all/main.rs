@@ -1,6 +1,7 @@
 //! Tests of the language through its public surface.
 
 mod access;
+mod affine;
 mod any_input;
 mod documents;
 mod eval;

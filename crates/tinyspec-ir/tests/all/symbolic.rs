@@ -5,7 +5,7 @@ use tinyspec_ir::rewrite::Rewriter;
 use tinyspec_ir::{Arg, AxisType, Builder, Const, DType, Dim, Graph, NodeId, Op, eval::eval_op, rules, text};
 
 /// The value of `root` where Range k stands at `positions[k]`.
-fn evaluate(graph: &Graph, root: NodeId, positions: &[i64]) -> i128 {
+pub(super) fn evaluate(graph: &Graph, root: NodeId, positions: &[i64]) -> i128 {
     let mut values: Vec<Option<Const>> = vec![None; graph.len()];
     for node in graph.reachable(&[root]) {
         values[node.index()] = match (graph.op(node), graph.arg(node)) {
@@ -22,7 +22,7 @@ fn evaluate(graph: &Graph, root: NodeId, positions: &[i64]) -> i128 {
 }
 
 /// A random expression over three Ranges, built of the ops that the rules look at.
-fn random(graph: &mut Graph, random_source: &mut fastrand::Rng, bounds: &[i64; 3], depth: usize) -> NodeId {
+pub(super) fn random(graph: &mut Graph, random_source: &mut fastrand::Rng, bounds: &[i64; 3], depth: usize) -> NodeId {
     if depth == 0 || random_source.u8(0..6) == 0 {
         return if random_source.bool() {
             graph.index(random_source.i64(-9..10))

@@ -1,0 +1,125 @@
+//! Comparisons of forms, and what a set of them leaves of a Range.
+
+use super::Affine;
+use crate::{Builder, Const, DType, Graph, NodeId, Op, Result};
+use smallvec::SmallVec;
+
+/// A comparison of integers, as a form.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Constraint {
+    /// The form is at least 0.
+    NotNegative(Affine),
+    /// The form is 0.
+    Zero(Affine),
+}
+
+/// What a constraint says of a Range whose coefficient is 1 or -1; the form does not depend on the Range.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Limit {
+    /// The Range is at least the form.
+    Least(Affine),
+    /// The Range is at most the form.
+    Greatest(Affine),
+    /// The Range is the form.
+    Only(Affine),
+}
+
+impl Constraint {
+    /// `a < b` (CmpLt) or `a != b` (CmpNe) where it must hold, or must not; `None` for an inequation.
+    pub fn comparison(op: Op, holds: bool, a: &Affine, b: &Affine) -> Option<Constraint> {
+        match (op, holds) {
+            (Op::CmpLt, true) => Some(Constraint::NotNegative(b.minus(a).offset(-1))),
+            (Op::CmpLt, false) => Some(Constraint::NotNegative(a.minus(b))),
+            (Op::CmpNe, false) => Some(Constraint::Zero(a.minus(b))),
+            _ => None,
+        }
+    }
+
+    /// What it says of a Range.
+    pub fn limit(&self, graph: &Graph, range: NodeId) -> Option<Limit> {
+        let (Constraint::NotNegative(form) | Constraint::Zero(form)) = self;
+        let (factor @ (1 | -1), rest) = form.isolate(graph, range)? else { return None };
+        let limit = rest.scale(-factor);
+        Some(match (self, factor) {
+            (Constraint::Zero(_), _) => Limit::Only(limit),
+            (_, 1) => Limit::Least(limit),
+            _ => Limit::Greatest(limit),
+        })
+    }
+}
+
+/// What constraints leave of a Range: its limits, each with the number of the constraint that gives it. An equation gives two.
+#[derive(Clone, Debug, Default)]
+pub struct Domain {
+    /// The Range is at least these.
+    pub lows: SmallVec<[(Affine, usize); 2]>,
+    /// The Range is at most these.
+    pub highs: SmallVec<[(Affine, usize); 2]>,
+}
+
+/// Limits between which a Range has a known number of values, wherever they begin.
+pub struct Window<'a> {
+    /// The first value.
+    pub first: &'a Affine,
+    /// The number of values; none where it is not positive.
+    pub count: i64,
+    /// The numbers of the two constraints.
+    pub said: [usize; 2],
+}
+
+impl Domain {
+    /// The domain that numbered constraints leave; those which do not limit the Range are left out.
+    pub fn of<'a>(
+        graph: &Graph,
+        range: NodeId,
+        constraints: impl IntoIterator<Item = (usize, &'a Constraint)>,
+    ) -> Domain {
+        let mut domain = Domain::default();
+        for (number, constraint) in constraints {
+            match constraint.limit(graph, range) {
+                Some(Limit::Least(low)) => domain.lows.push((low, number)),
+                Some(Limit::Greatest(high)) => domain.highs.push((high, number)),
+                Some(Limit::Only(only)) => {
+                    domain.lows.push((only.clone(), number));
+                    domain.highs.push((only, number));
+                }
+                None => {}
+            }
+        }
+        domain
+    }
+
+    /// The least and the greatest value that the limits which are numbers leave of `0..trips`.
+    pub fn numbers(&self, trips: i64) -> (i64, i64) {
+        let low = self.lows.iter().filter_map(|(low, _)| low.as_number()).fold(0, i64::max);
+        let high = self.highs.iter().filter_map(|(high, _)| high.as_number()).fold(trips - 1, i64::min);
+        (low, high)
+    }
+
+    /// The windows that do not begin at a number.
+    pub fn windows(&self) -> impl Iterator<Item = Window<'_>> {
+        let lows = self.lows.iter().filter(|(low, _)| low.as_number().is_none());
+        let pairs = lows.flat_map(|low| self.highs.iter().map(move |high| (low, high)));
+        pairs.filter_map(|((first, below), (last, above))| {
+            let count = last.minus(first).as_number()?.saturating_add(1);
+            Some(Window { first, count, said: [*below, *above] })
+        })
+    }
+}
+
+/// `a < b` as a bool scalar: a constant if the bounds decide it.
+///
+/// # Errors
+/// As [`Affine::emit`].
+pub fn less(graph: &mut Graph, a: &Affine, b: &Affine) -> Result<NodeId> {
+    let decided = match b.minus(a).bounds(graph) {
+        (low, _) if low > 0 => Some(true),
+        (_, high) if high <= 0 => Some(false),
+        _ => None,
+    };
+    if let Some(holds) = decided {
+        return Ok(graph.constant(Const::int(DType::Bool, holds.into())));
+    }
+    let (a, b) = (a.emit(graph)?, b.emit(graph)?);
+    graph.alu(Op::CmpLt, &[a, b])
+}

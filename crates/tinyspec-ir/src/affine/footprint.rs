@@ -1,0 +1,39 @@
+//! The elements that a place reaches while it moves.
+
+use smallvec::SmallVec;
+
+/// Runs of neighbouring elements, in rows of rows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Footprint {
+    /// Elements of a run, which has no gaps.
+    pub run: i64,
+    /// The distance of the rows and their number, nearest first.
+    pub rows: SmallVec<[(i64, i64); 4]>,
+}
+
+impl Footprint {
+    /// Of a place that is moved by `(step, trips)` each. Which way it moves does not count.
+    ///
+    /// A step within the run lengthens it; a longer one repeats it.
+    ///
+    /// ```
+    /// use tinyspec_ir::affine::Footprint;
+    /// // A window of 3 over 16 places, in 8 rows of 100.
+    /// let footprint = Footprint::of([(1, 16), (1, 3), (100, 8)]);
+    /// assert_eq!((footprint.run, &footprint.rows[..]), (18, &[(100, 8)][..]));
+    /// ```
+    pub fn of(steps: impl IntoIterator<Item = (i64, i64)>) -> Footprint {
+        let steps = steps.into_iter().map(|(step, trips)| (step.saturating_abs(), trips));
+        let mut steps: SmallVec<[(i64, i64); 8]> = steps.filter(|&(step, trips)| step > 0 && trips > 1).collect();
+        steps.sort_unstable();
+        let mut footprint = Footprint { run: 1, rows: SmallVec::new() };
+        for (step, trips) in steps {
+            if step <= footprint.run {
+                footprint.run = footprint.run.saturating_add(step.saturating_mul(trips - 1));
+            } else {
+                footprint.rows.push((step, trips));
+            }
+        }
+        footprint
+    }
+}
