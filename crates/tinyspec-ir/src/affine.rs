@@ -17,7 +17,7 @@ mod divide;
 mod footprint;
 
 pub use constraint::{Constraint, Domain, Limit, Window, less};
-pub use divide::{combine, divided, gcd};
+pub use divide::{divided, gcd};
 pub use footprint::Footprint;
 
 use crate::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
@@ -161,16 +161,14 @@ impl Affine {
 
     /// This plus a number.
     #[must_use]
-    pub fn offset(mut self, number: i64) -> Affine {
-        self.constant = self.constant.wrapping_add(number);
-        self
+    pub fn offset(&self, number: i64) -> Affine {
+        Affine { terms: self.terms.clone(), constant: self.constant.wrapping_add(number) }
     }
 
     /// The terms alone.
     #[must_use]
-    pub fn without_constant(mut self) -> Affine {
-        self.constant = 0;
-        self
+    pub fn without_constant(&self) -> Affine {
+        Affine { terms: self.terms.clone(), constant: 0 }
     }
 
     /// This times a number.
@@ -216,16 +214,25 @@ impl Affine {
         self.terms.iter().fold(constant, |sum, &(atom, coefficient)| sum.plus(&form(atom).scale(coefficient)))
     }
 
+    /// With all its bools true: the address of a speculative load while its gate is open.
+    #[must_use]
+    pub fn where_all_hold(&self, graph: &Graph) -> Affine {
+        self.substitute(|atom| match graph.dtype(atom) {
+            DType::Bool => Affine::number(1),
+            _ => Affine::atom(atom),
+        })
+    }
+
     /// Only the terms whose atom is wanted, and the constant.
     #[must_use]
-    pub fn retain(mut self, mut wanted: impl FnMut(NodeId) -> bool) -> Affine {
-        self.terms.retain(|term| wanted(term.0));
-        self
+    pub fn filter(&self, mut wanted: impl FnMut(NodeId) -> bool) -> Affine {
+        let terms = self.terms.iter().copied().filter(|term| wanted(term.0)).collect();
+        Affine { terms, constant: self.constant }
     }
 
     /// The coefficient of a Range, and the rest; `None` if an atom of the rest depends on the Range.
     pub fn isolate(&self, graph: &Graph, range: NodeId) -> Option<(i64, Affine)> {
-        let rest = self.clone().retain(|atom| atom != range);
+        let rest = self.filter(|atom| atom != range);
         let depends = |&(atom, _): &(NodeId, i64)| atom > range && graph.reachable(&[atom]).contains(&range);
         (!rest.terms.iter().any(depends)).then(|| (self.coefficient(range), rest))
     }

@@ -5,6 +5,7 @@ mod show;
 
 pub use show::with_names;
 
+use crate::affine::gcd;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -255,11 +256,7 @@ impl Dim {
             let place = atoms.iter().position(|other| other == atom).filter(|_| atom.bounds().0 >= 1);
             place.map(|place| atoms.remove(place)).is_none()
         });
-        let (mut common, mut rest) = (number.unsigned_abs(), divided.unsigned_abs());
-        while rest != 0 {
-            (common, rest) = (rest, common % rest);
-        }
-        let common = i64::try_from(common).unwrap_or(1).max(1);
+        let common = gcd(*number, *divided).max(1);
         (Dim::product(&atoms, number / common), Dim::product(&by, divided / common))
     }
 

@@ -1,6 +1,5 @@
 //! Folds that every rebuilding pass makes on the way: conditions that the intervals decide.
 
-use super::sum::Sum;
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result, eval};
 
@@ -41,18 +40,6 @@ pub(crate) fn elementwise(graph: &mut Graph, op: Op, sources: &[NodeId], arg: Ar
         return Ok(truth(graph, value != 0));
     }
     Ok(node)
-}
-
-/// `a < b` for index scalars in normal form.
-pub(crate) fn less(graph: &mut Graph, a: &Sum, b: &Sum) -> Result<NodeId> {
-    match b.plus(&a.scale(-1)).bounds(graph) {
-        Some((low, _)) if low > 0 => Ok(truth(graph, true)),
-        Some((_, high)) if high <= 0 => Ok(truth(graph, false)),
-        _ => {
-            let (a, b) = (a.emit(graph)?, b.emit(graph)?);
-            graph.alu(Op::CmpLt, &[a, b])
-        }
-    }
 }
 
 /// Both conditions, where either may be absent.

@@ -18,7 +18,6 @@ pub(crate) mod replace;
 pub mod select;
 pub(crate) mod shared;
 pub mod special;
-pub(crate) mod sum;
 pub(crate) mod terms;
 
 use tinyspec_backends::Target;

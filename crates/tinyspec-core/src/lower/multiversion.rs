@@ -58,7 +58,7 @@ fn blocks(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<SmallVec<[
         if graph.op(node) == Op::Reduce
             && let Some(carried) = windows::carried(graph, node)?
         {
-            along.extend(carried.place.terms.iter().map(|&(output, _)| output));
+            along.extend(carried.place.atoms());
             reduces.whole.push(carried.range);
         }
     }

@@ -1,10 +1,9 @@
 //! A Range replaced by an expression, in scalars and in tiles.
 
-use super::fold::{self, both, identity, less};
-use super::sum::{self, Sum};
-use super::terms::Sums;
+use super::fold::{self, both, identity};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use tinyspec_ir::affine::{Affine, less};
 use tinyspec_ir::dim::{self, show};
 use tinyspec_ir::{Arg, Builder, DType, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
 
@@ -14,7 +13,7 @@ pub(crate) fn replace(
     graph: &mut Graph,
     roots: &[NodeId],
     range: NodeId,
-    position: &Sum,
+    position: &Affine,
     inside: Option<NodeId>,
 ) -> Result<Option<Vec<NodeId>>> {
     let mut replacement = Replacement::new(range, position, inside);
@@ -29,7 +28,7 @@ pub(crate) fn replace(
 }
 
 /// A kernel whose loop over `range` runs with `position` in its place; the loop itself stays.
-pub(crate) fn replace_in_loop(graph: &mut Graph, sink: NodeId, range: NodeId, position: &Sum) -> Result<NodeId> {
+pub(crate) fn replace_in_loop(graph: &mut Graph, sink: NodeId, range: NodeId, position: &Affine) -> Result<NodeId> {
     let mut replacement = Replacement::new(range, position, None);
     for node in graph.reachable(&[sink]) {
         replacement.node(graph, node)?;
@@ -45,20 +44,19 @@ fn is_place(graph: &Graph, node: NodeId) -> bool {
 pub(crate) struct Replacement {
     range: NodeId,
     inside: Option<NodeId>,
-    known: Sums,
-    sums: FxHashMap<NodeId, Sum>,
+    sums: FxHashMap<NodeId, Affine>,
     new: FxHashMap<NodeId, NodeId>,
 }
 
 impl Replacement {
     /// With `range` at a position.
-    pub fn new(range: NodeId, position: &Sum, inside: Option<NodeId>) -> Replacement {
+    pub fn new(range: NodeId, position: &Affine, inside: Option<NodeId>) -> Replacement {
         let sums = FxHashMap::from_iter([(range, position.clone())]);
-        Replacement { range, inside, known: Sums::default(), sums, new: FxHashMap::default() }
+        Replacement { range, inside, sums, new: FxHashMap::default() }
     }
 
     /// Another index is a sum.
-    pub fn insert_sum(&mut self, node: NodeId, sum: Sum) {
+    pub fn insert_sum(&mut self, node: NodeId, sum: Affine) {
         self.sums.insert(node, sum);
     }
 
@@ -76,11 +74,11 @@ impl Replacement {
     }
 
     /// What an index is.
-    pub fn sum(&mut self, graph: &Graph, node: NodeId) -> Sum {
+    pub fn sum(&self, graph: &Graph, node: NodeId) -> Affine {
         match (self.sums.get(&node), self.new.get(&node)) {
             (Some(sum), _) => sum.clone(),
-            (None, Some(&new)) => sum::as_sum(graph, new),
-            (None, None) => self.known.of(graph, node),
+            (None, Some(&new)) => Affine::leaf(graph, new),
+            (None, None) => Affine::of(graph, node),
         }
     }
 
@@ -106,8 +104,8 @@ impl Replacement {
         let old: SmallVec<[NodeId; 4]> = graph.sources(node).into();
         let is_index = |graph: &Graph, node: NodeId| graph.dtype(node) == DType::Index;
         if is_index(graph, node) && matches!(op, Op::Add | Op::Mul | Op::Idiv | Op::Mod) {
-            let sources: SmallVec<[Sum; 2]> = old.iter().map(|&source| self.sum(graph, source)).collect();
-            let sum = sum::combine(graph, op, &sources)?;
+            let sources: SmallVec<[Affine; 2]> = old.iter().map(|&source| self.sum(graph, source)).collect();
+            let sum = Affine::combine(graph, op, &sources)?;
             self.sums.insert(node, sum);
             return Ok(());
         }

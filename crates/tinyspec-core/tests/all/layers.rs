@@ -14,7 +14,6 @@ const CRATE: &[&str] = &[
 const LOWER: &[&str] = &[
     "pass",
     "live",
-    "sum",
     "fold",
     "terms",
     "replace",

@@ -1,6 +1,6 @@
 //! Comparisons of forms, and what a set of them leaves of a Range.
 
-use super::Affine;
+use super::{Affine, divided};
 use crate::{Builder, Const, DType, Graph, NodeId, Op, Result};
 use smallvec::SmallVec;
 
@@ -35,16 +35,32 @@ impl Constraint {
         }
     }
 
-    /// What it says of a Range.
+    /// What it says of a Range, be it of a quotient of the Range and numbers.
     pub fn limit(&self, graph: &Graph, range: NodeId) -> Option<Limit> {
-        let (Constraint::NotNegative(form) | Constraint::Zero(form)) = self;
-        let (factor @ (1 | -1), rest) = form.isolate(graph, range)? else { return None };
-        let limit = rest.scale(-factor);
-        Some(match (self, factor) {
-            (Constraint::Zero(_), _) => Limit::Only(limit),
-            (_, 1) => Limit::Least(limit),
-            _ => Limit::Greatest(limit),
-        })
+        let mut constraint = self.clone();
+        loop {
+            let (Constraint::NotNegative(form) | Constraint::Zero(form)) = &constraint;
+            match (form.isolate(graph, range), &constraint) {
+                (Some((1, rest)), Constraint::NotNegative(_)) => return Some(Limit::Least(rest.scale(-1))),
+                (Some((-1, rest)), Constraint::NotNegative(_)) => return Some(Limit::Greatest(rest)),
+                (Some((factor @ (1 | -1), rest)), _) => return Some(Limit::Only(rest.scale(-factor))),
+                (Some(_), _) => return None,
+                (None, _) => constraint = constraint.multiplied_out(graph)?,
+            }
+        }
+    }
+
+    /// `x / d >= k` as `x >= d·k`, and `x / d <= k` as `x <= d·k + d - 1`.
+    fn multiplied_out(&self, graph: &Graph) -> Option<Constraint> {
+        let Constraint::NotNegative(form) = self else { return None };
+        let &[(atom, factor)] = form.terms() else { return None };
+        let (Op::Idiv, inner, divisor) = divided(graph, atom)? else { return None };
+        let (inner, bound) = (Affine::of(graph, inner), form.constant().checked_mul(divisor)?);
+        match factor {
+            1 => Some(Constraint::NotNegative(inner.offset(bound))),
+            -1 => Some(Constraint::NotNegative(inner.scale(-1).offset(bound.checked_add(divisor - 1)?))),
+            _ => None,
+        }
     }
 }
 

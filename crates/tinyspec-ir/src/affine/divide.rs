@@ -9,26 +9,23 @@ use crate::dim::{floor_div, floor_mod};
 use crate::{Arg, Builder, Graph, NodeId, Op, Result};
 use smallvec::SmallVec;
 
-/// The form that an op over forms computes: a sum, a multiple, a quotient or remainder, else an atom.
-///
-/// # Errors
-/// What [`crate::derive()`] refuses.
-pub fn combine(graph: &mut Graph, op: Op, sources: &[Affine]) -> Result<Affine> {
-    if let Some(form) = Affine::linear(op, sources) {
-        return Ok(form);
-    }
-    match (op, sources) {
-        (Op::Idiv, [a, b]) if let Some(divisor) = b.as_number().filter(|&divisor| divisor > 0) => {
-            a.quotient(graph, divisor)
-        }
-        (Op::Mod, [a, b]) if let Some(divisor) = b.as_number().filter(|&divisor| divisor > 0) => {
-            a.remainder(graph, divisor)
-        }
-        _ => opaque(graph, op, sources),
-    }
-}
-
 impl Affine {
+    /// What an op makes of forms: a sum, a multiple, a quotient or remainder, else an atom.
+    ///
+    /// # Errors
+    /// What [`crate::derive()`] refuses.
+    pub fn combine(graph: &mut Graph, op: Op, sources: &[Affine]) -> Result<Affine> {
+        let divisor = sources.get(1).and_then(Affine::as_number).filter(|&divisor| divisor > 0);
+        match (op, divisor) {
+            (Op::Idiv, Some(divisor)) => sources[0].quotient(graph, divisor),
+            (Op::Mod, Some(divisor)) => sources[0].remainder(graph, divisor),
+            _ => match Affine::linear(op, sources) {
+                Some(form) => Ok(form),
+                None => opaque(graph, op, sources),
+            },
+        }
+    }
+
     /// The sum of two forms, or a multiple of one.
     pub fn linear(op: Op, sources: &[Affine]) -> Option<Affine> {
         match (op, sources) {
@@ -175,6 +172,6 @@ pub fn gcd(a: i64, b: i64) -> i64 {
     while b != 0 {
         (a, b) = (b, a % b);
     }
-    // Only MIN and 0, or MIN twice, have a divisor that i64 does not hold.
-    i64::try_from(a).unwrap_or(i64::MAX)
+    // Of MIN and 0, or of MIN twice, i64 does not hold the greatest.
+    i64::try_from(a).unwrap_or(1 << 62)
 }

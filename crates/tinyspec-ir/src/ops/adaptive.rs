@@ -5,6 +5,7 @@ use super::function::with_gradient;
 use super::movement::{movedim, reshape};
 use super::options::per_axis;
 use super::{cast, creation, dtype_of, in_wide, like, reduce, shape_of};
+use crate::affine::gcd;
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
@@ -186,10 +187,6 @@ fn masked(b: &mut dyn Builder, mask: NodeId, x: NodeId, other: f64) -> Result<No
 /// Elements of the longest window, at least.
 fn longest(length: &Dim, count: i64) -> Dim {
     // A window starts up to a whole element, in steps of what both share, before its place.
-    let shared = length.as_const().map_or(1, |length| greatest_divisor(length, count));
+    let shared = length.as_const().map_or(1, |length| gcd(length, count));
     (length + (2 * count - shared - 1)).idiv(&count.into())
-}
-
-fn greatest_divisor(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { greatest_divisor(b, a % b) }
 }

@@ -2,7 +2,7 @@
 
 use super::symbolic::{evaluate, random};
 use std::collections::BTreeSet;
-use tinyspec_ir::affine::{Affine, Constraint, Domain, Footprint, combine, gcd, less};
+use tinyspec_ir::affine::{Affine, Constraint, Domain, Footprint, gcd, less};
 use tinyspec_ir::{Arg, AxisType, Builder, Const, DType, Graph, NodeId, Op, Result, text};
 
 fn range(graph: &mut Graph, trips: i64, id: u32) -> NodeId {
@@ -25,7 +25,7 @@ fn folded(graph: &mut Graph, root: NodeId) -> Result<Affine> {
             Op::Add | Op::Mul | Op::Idiv | Op::Mod => {
                 let sources: Vec<Affine> =
                     graph.sources(node).iter().map(|source| forms[source.index()].clone().unwrap()).collect();
-                combine(graph, op, &sources)?
+                Affine::combine(graph, op, &sources)?
             }
             _ => Affine::leaf(graph, node),
         });
@@ -187,7 +187,13 @@ fn constraints_limit_a_range_as_the_comparison_does() {
         let mut holds = Vec::new();
         let mut constraints = Vec::new();
         for _ in 0..3 {
-            let (a, b) = (any_form(&mut dice, &atoms, 3), any_form(&mut dice, &atoms, 3));
+            let mut sides = [0; 2].map(|_| any_form(&mut dice, &atoms, 3));
+            // Of a quotient and a number, too.
+            if dice.bool() {
+                sides = [sides[0].quotient(&mut graph, dice.i64(2..5)).unwrap(), Affine::number(dice.i64(-3..4))];
+            }
+            let flip = dice.usize(0..2);
+            let (a, b) = (sides[flip].clone(), sides[1 - flip].clone());
             let (op, truth) = [(Op::CmpLt, true), (Op::CmpLt, false), (Op::CmpNe, false)][dice.usize(0..3)];
             constraints.push(Constraint::comparison(op, truth, &a, &b).unwrap());
             let node = match op {

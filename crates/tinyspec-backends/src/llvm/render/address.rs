@@ -7,7 +7,8 @@ use super::emit::{Kind, Result, Value};
 use super::{Placed, Renderer};
 use llvm_sys::LLVMOpcode::{LLVMAdd, LLVMMul, LLVMSExt, LLVMZExt};
 use rustc_hash::FxHashMap;
-use tinyspec_ir::address::{Sum, base_and_index};
+use tinyspec_ir::address::base_and_index;
+use tinyspec_ir::affine::{Affine, gcd};
 use tinyspec_ir::{AddrSpace, Arg, DType, NodeId, Op};
 
 /// Parts of addresses that exist already.
@@ -32,14 +33,6 @@ pub(super) struct Address {
 
 /// Start of buffers: part of the kernel's calling convention.
 const BUFFER_ALIGNMENT: i64 = 64;
-
-fn greatest_divisor(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a as i64
-}
 
 impl Renderer<'_, '_> {
     /// Finds out where every buffer begins, and the values of the named dims.
@@ -79,8 +72,8 @@ impl Renderer<'_, '_> {
     pub(super) fn address(&mut self, place: NodeId) -> Result<Address> {
         match base_and_index(self.graph, place) {
             Some((base, Some(index))) if self.lanes(index)? > 1 => self.gathered(base, index),
-            Some((base, Some(index))) => self.address_of(base, &Sum::of(self.graph, index)),
-            Some((base, None)) => self.address_of(base, &Sum::default()),
+            Some((base, Some(index))) => self.address_of(base, &Affine::of(self.graph, index)),
+            Some((base, None)) => self.address_of(base, &Affine::default()),
             None => Err(self.unsupported(place, "it is no place in a buffer of one axis")),
         }
     }
@@ -91,7 +84,7 @@ impl Renderer<'_, '_> {
         if self.lanes(index)? > 1 {
             return Ok(vec![index]);
         }
-        Ok(Sum::of(self.graph, index).terms.into_iter().map(|(node, _)| node).collect())
+        Ok(Affine::of(self.graph, index).atoms().collect())
     }
 
     pub(super) fn base(&self, base: NodeId) -> Result<Value> {
@@ -112,12 +105,12 @@ impl Renderer<'_, '_> {
         Ok(Address { pointer, alignment: kind.bits() / 8, dtype })
     }
 
-    fn address_of(&mut self, base: NodeId, sum: &Sum) -> Result<Address> {
+    fn address_of(&mut self, base: NodeId, sum: &Affine) -> Result<Address> {
         let dtype = self.graph.dtype(base);
         let kind = Kind::of(dtype).in_memory();
         let size = i64::from(kind.bits() / 8);
         let mut terms: Vec<(usize, NodeId, i64)> = Vec::new();
-        for (node, factor) in &sum.terms {
+        for (node, factor) in sum.terms() {
             terms.push((self.depth_of_term(*node, *factor)?, *node, *factor));
         }
         terms.sort_unstable();
@@ -156,11 +149,11 @@ impl Renderer<'_, '_> {
         }
         // The displacement stands beside the access, so that the instruction holds it.
         let mut value = pointer.value;
-        if sum.constant != 0 {
-            let constant = self.emit.int(Kind::I64, 1, sum.constant);
+        if sum.constant() != 0 {
+            let constant = self.emit.int(Kind::I64, 1, sum.constant());
             value = self.emit.offset(value, constant, kind)?;
         }
-        let divisor = sum.terms.iter().fold(sum.constant, |divisor, term| greatest_divisor(divisor, term.1));
+        let divisor = sum.terms().iter().fold(sum.constant(), |divisor, term| gcd(divisor, term.1));
         let alignment = match divisor.saturating_mul(size) {
             0 => BUFFER_ALIGNMENT,
             bytes => 1 << bytes.trailing_zeros().min(BUFFER_ALIGNMENT.trailing_zeros()),

@@ -4,9 +4,8 @@
 use super::trips;
 use crate::lower::live::next_range_id;
 use crate::lower::replace::Replacement;
-use crate::lower::sum::Sum;
-use crate::lower::terms::Sums;
 use smallvec::SmallVec;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
 
 /// Two UPCAST Ranges, and the trips of the inner one.
@@ -33,12 +32,11 @@ fn find(graph: &Graph, sink: NodeId) -> Result<Option<Pair>> {
     if ranges.len() < 2 {
         return Ok(None);
     }
-    let mut sums = Sums::default();
     for &inner in &ranges {
         let trips = trips(graph, inner)?;
         for &outer in ranges.iter().filter(|&&outer| outer != inner) {
             let pair = Pair { outer, inner, trips };
-            if pair.is_one(graph, &order, &mut sums) {
+            if pair.is_one(graph, &order) {
                 return Ok(Some(pair));
             }
         }
@@ -48,7 +46,7 @@ fn find(graph: &Graph, sink: NodeId) -> Result<Option<Pair>> {
 
 impl Pair {
     /// Whatever depends on an index has both Ranges in it as `trips · outer + inner`, times a constant.
-    fn is_one(self, graph: &Graph, order: &[NodeId], sums: &mut Sums) -> bool {
+    fn is_one(self, graph: &Graph, order: &[NodeId]) -> bool {
         let is_sum =
             |node: NodeId| graph.dtype(node) == DType::Index && matches!(graph.op(node), Op::Range | Op::Add | Op::Mul);
         order.iter().filter(|&&node| !is_sum(node)).all(|&node| {
@@ -58,7 +56,7 @@ impl Pair {
                 _ => graph.sources(node),
             };
             used.iter().filter(|&&source| is_sum(source)).all(|&source| {
-                let sum = sums.of(graph, source);
+                let sum = Affine::of(graph, source);
                 sum.coefficient(self.outer) == sum.coefficient(self.inner).wrapping_mul(self.trips)
             })
         })
@@ -71,8 +69,8 @@ fn replace(graph: &mut Graph, sink: NodeId, pair: Pair) -> Result<NodeId> {
     let bound = trips(graph, pair.outer)? * pair.trips;
     let bound = graph.index(bound);
     let joined = graph.range(bound, id, AxisType::Upcast)?;
-    let mut replacement = Replacement::new(pair.inner, &Sum::atom(joined), None);
-    replacement.insert_sum(pair.outer, Sum::default());
+    let mut replacement = Replacement::new(pair.inner, &Affine::atom(joined), None);
+    replacement.insert_sum(pair.outer, Affine::default());
     for node in order {
         match (graph.op(node), graph.sources(node)) {
             (Op::End, &[effect, range]) if range == pair.outer => {

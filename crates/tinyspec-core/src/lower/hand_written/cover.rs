@@ -1,8 +1,10 @@
 //! Which written buffers a kernel fills completely before it looks at them.
 
 use super::Before;
+use crate::lower::live;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_ir::address::behind_after;
+use tinyspec_ir::affine::{Affine, Footprint};
 use tinyspec_ir::kernel::WrittenKernel;
 use tinyspec_ir::rewrite::transform;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
@@ -119,43 +121,21 @@ impl Uses {
     }
 }
 
-/// The index counts from 0 to `size` as the loops around the store run: mixed radix without a gap.
+/// The index takes each value from 0 to `size` once as the loops around the store run.
 fn walks_all(graph: &Graph, live: &[NodeId], store: NodeId, index: NodeId, size: i64) -> bool {
-    let mut terms: Vec<(i64, i64, NodeId)> = Vec::new();
-    let mut pending = vec![(index, 1i64)];
-    while let Some((node, factor)) = pending.pop() {
-        match (graph.op(node), graph.sources(node)) {
-            (Op::Add, &[a, b]) => pending.extend([(a, factor), (b, factor)]),
-            (Op::Mul, &[a, b]) => match (graph.as_int(a), graph.as_int(b)) {
-                (_, Some(number)) if let Ok(number) = i64::try_from(number) => {
-                    pending.push((a, factor.wrapping_mul(number)));
-                }
-                (Some(number), _) if let Ok(number) = i64::try_from(number) => {
-                    pending.push((b, factor.wrapping_mul(number)));
-                }
-                _ => return false,
-            },
-            (Op::Range, &[bound]) => {
-                let Some(trips) = graph.as_int(bound).and_then(|trips| i64::try_from(trips).ok()) else { return false };
-                terms.push((factor, trips, node));
-            }
-            (Op::Const, _) if graph.as_int(node) == Some(0) => {}
-            _ => return false,
-        }
-    }
-    terms.sort_unstable();
-    let mut next = 1;
-    for &(factor, trips, _) in &terms {
-        if trips == 1 {
-            continue;
-        }
-        if factor != next {
-            return false;
-        }
-        next = next.wrapping_mul(trips);
-    }
-    let ranges: FxHashSet<NodeId> = terms.iter().map(|term| term.2).collect();
-    next == size && ranges.len() == terms.len() && around(graph, live, store).all(|range| runs(graph, range))
+    let form = Affine::of(graph, index);
+    let step = |&(range, step): &(NodeId, i64)| {
+        let is_counter = graph.op(range) == Op::Range && step > 0;
+        live::trips(graph, range).filter(|_| is_counter).map(|trips| (step, trips))
+    };
+    let Some(steps) = form.terms().iter().map(step).collect::<Option<Vec<(i64, i64)>>>() else { return false };
+    let trips = steps.iter().try_fold(1i64, |trips, step| trips.checked_mul(step.1));
+    let Footprint { run, rows } = Footprint::of(steps);
+    form.constant() == 0
+        && rows.is_empty()
+        && run == size
+        && trips == Some(size)
+        && around(graph, live, store).all(|range| runs(graph, range))
 }
 
 /// The store, and the ends of the serial loops around it.

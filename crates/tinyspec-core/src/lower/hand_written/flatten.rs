@@ -1,8 +1,8 @@
 //! Buffers become flat, an access has one index.
 
-use crate::lower::sum::Sum;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::{Arg, Builder, Dim, Error, ErrorKind, Graph, NodeId, Op, Result, Shape};
 
@@ -24,14 +24,10 @@ pub(super) fn flatten(graph: &Graph, sink: NodeId) -> Result<(Graph, NodeId)> {
             }
             (Op::Index, _) if graph.props(node).addrspace.is_some() => {
                 let dims = sizes(graph, graph.source(node, 0))?;
-                let mut position = Sum::constant(0);
+                let mut position = Affine::number(0);
                 let mut stride = 1i64;
                 for (&index, &dim) in sources[1..].iter().zip(&dims).rev() {
-                    let index = match flat.as_int(index).and_then(|number| i64::try_from(number).ok()) {
-                        Some(number) => Sum::constant(number),
-                        None => Sum::atom(index),
-                    };
-                    position = position.plus(&index.scale(stride));
+                    position = position.plus(&Affine::of(&flat, index).scale(stride));
                     stride = stride.wrapping_mul(dim);
                 }
                 let position = position.emit(&mut flat)?;

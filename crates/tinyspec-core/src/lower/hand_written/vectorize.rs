@@ -7,6 +7,7 @@
 use crate::lower::live::{next_range_id, trips};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::rewrite::{substitute, transform};
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
 
@@ -180,24 +181,7 @@ fn depends(graph: &Graph, live: &[NodeId], range: NodeId) -> FxHashSet<NodeId> {
 
 /// What a trip of the loop adds to an index, if it is always the same.
 fn coefficient(graph: &Graph, index: NodeId, range: NodeId) -> Option<i64> {
-    let mut known: FxHashMap<NodeId, Option<i64>> = FxHashMap::default();
-    for node in graph.reachable(&[index]) {
-        let sources = graph.sources(node);
-        let of = |position: usize| known[&sources[position]];
-        let number = |position: usize| graph.as_int(sources[position]).and_then(|number| i64::try_from(number).ok());
-        let value = match graph.op(node) {
-            Op::Range => Some((node == range) as i64),
-            Op::Add if graph.dtype(node) == DType::Index => of(0).zip(of(1)).and_then(|(a, b)| a.checked_add(b)),
-            Op::Mul if graph.dtype(node) == DType::Index => match (number(0), number(1)) {
-                (_, Some(factor)) => of(0).and_then(|a| a.checked_mul(factor)),
-                (Some(factor), _) => of(1).and_then(|b| b.checked_mul(factor)),
-                _ => sources.iter().all(|source| known[source] == Some(0)).then_some(0),
-            },
-            _ => sources.iter().all(|source| known[source] == Some(0)).then_some(0),
-        };
-        known.insert(node, value);
-    }
-    known[&index]
+    Affine::of(graph, index).isolate(graph, range).map(|(coefficient, _)| coefficient)
 }
 
 fn new_range(graph: &mut Graph, trips: i64, axis: AxisType) -> Result<NodeId> {

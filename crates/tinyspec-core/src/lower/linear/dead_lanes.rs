@@ -7,14 +7,15 @@ use super::Instructions;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
 use tinyspec_ir::address::{in_param, register};
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::instructions::lanes;
 use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
 /// A set of conditions that hold wherever a value is observed, one bit per condition.
 type Conditions = u64;
 
-/// A load's buffer, the terms of its address, its number of elements, and the loop around it.
-type Walk = (NodeId, Vec<(NodeId, i64)>, i64, Option<NodeId>);
+/// A load's buffer, its address without the constant, its number of elements, and the loop around it.
+type Walk = (NodeId, Affine, i64, Option<NodeId>);
 
 /// Removes the gates of loads whose masked-off result is never observed.
 ///
@@ -253,7 +254,7 @@ impl Analysis<'_> {
     /// A load's address without its constant, and the constant.
     fn walk(&self, load: NodeId, around: Option<NodeId>) -> Option<(Walk, i64)> {
         let (buffer, sum) = in_param(self.graph, *self.graph.sources(load).first()?)?;
-        Some(((buffer, sum.terms, lanes(self.graph, load), around), sum.constant))
+        Some(((buffer, sum.without_constant(), lanes(self.graph, load), around), sum.constant()))
     }
 }
 

@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use tinyspec_backends::Target;
 use tinyspec_ir::address::in_param;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::instructions::lanes;
 use tinyspec_ir::{Arg, Graph, NodeId, Op, Result};
 
@@ -23,7 +24,8 @@ const LINES_OF_ONE_HALF: usize = 8;
 /// The bytes that one store writes: from `start` in its region, `step` further in each trip.
 struct Piece {
     buffer: NodeId,
-    terms: Vec<(NodeId, i64)>,
+    /// Where it lies, but for the constant.
+    place: Affine,
     start: i64,
     bytes: i64,
     step: i64,
@@ -104,9 +106,9 @@ fn pieces(graph: &Graph, list: &[NodeId]) -> Vec<Piece> {
         let size = graph.dtype(buffer).size() as i64;
         let step = sum.coefficient(range);
         let elements = lanes(graph, value).max(lanes(graph, place));
-        let [start, bytes, step] = [sum.constant, elements, step].map(|elements| elements.saturating_mul(size));
+        let [start, bytes, step] = [sum.constant(), elements, step].map(|elements| elements.saturating_mul(size));
         let can_stream = graph.sources(store).len() == 2 && bytes >= LEAST_NONTEMPORAL;
-        Some(Piece { buffer, terms: sum.terms, start, bytes, step, can_stream })
+        Some(Piece { buffer, place: sum.without_constant(), start, bytes, step, can_stream })
     };
     body.filter(|&node| is_nontemporal(graph, node)).filter_map(piece).collect()
 }
@@ -146,7 +148,7 @@ fn lines_written<'p>(pieces: impl Iterator<Item = &'p Piece> + Clone) -> FxHashM
                 let line = at.div_euclid(LINE);
                 let next = end.min((line + 1).saturating_mul(LINE));
                 let is_this = |(other, number): (&Piece, i64)| {
-                    (other.buffer, number) == (piece.buffer, line) && other.terms == piece.terms
+                    (other.buffer, number) == (piece.buffer, line) && other.place == piece.place
                 };
                 let found = open.iter().position(|(key, _)| is_this(*key)).and_then(|found| open.remove(found));
                 let mut written = found.map_or(Written::default(), |(_, written)| written);

@@ -10,7 +10,7 @@ use super::{Instructions, LINE};
 use crate::lower::live::trips;
 use rustc_hash::FxHashMap;
 use tinyspec_backends::Target;
-use tinyspec_ir::address::Sum;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::instructions::versions;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
@@ -61,15 +61,15 @@ pub fn prefetch(graph: &mut Graph, linear: NodeId, target: &Target) -> Result<No
 struct Fetch {
     buffer: NodeId,
     /// An element in the line.
-    index: Sum,
+    index: Affine,
     instruction: Instruction,
 }
 
 impl Fetch {
     fn emit(&self, graph: &mut Graph, instructions: &mut Instructions) -> Result<()> {
         let mut index = Arithmetic { graph, instructions };
-        let mut sum = index.number(self.index.constant);
-        for &(node, factor) in &self.index.terms {
+        let mut sum = index.number(self.index.constant());
+        for &(node, factor) in self.index.terms() {
             let term = index.scaled(node, factor)?;
             sum = index.binary(Op::Add, sum, term)?;
         }

@@ -6,8 +6,8 @@
 use crate::lower::live::next_range_id;
 use crate::lower::loops::closed;
 use crate::lower::replace::Replacement;
-use crate::lower::sum::Sum;
 use smallvec::SmallVec;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
 /// A Range, the base of its last digit, and its trips.
@@ -80,7 +80,7 @@ fn split(graph: &mut Graph, sink: NodeId, digits: &Digits) -> Result<NodeId> {
         graph.range(bound, id, axis)
     };
     let (outer, inner) = (range(digits.trips / digits.base, next, axis)?, range(digits.base, next + 1, axis)?);
-    let position = Sum::atom(outer).scale(digits.base).plus(&Sum::atom(inner));
+    let position = Affine::atom(outer).scale(digits.base).plus(&Affine::atom(inner));
     let mut replacement = Replacement::new(digits.range, &position, None);
     for node in order {
         let is_loop = matches!(graph.op(node), Op::End | Op::Reduce);

@@ -3,9 +3,9 @@
 use super::packed_dot::{self, Product};
 use super::recomputation::Recomputed;
 use crate::lower::live::{Live, RangeSet};
-use crate::lower::sum::{self, Sum};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Arg, Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// A kernel in range form, looked at once.
@@ -29,7 +29,7 @@ pub struct Kernel {
     pub product: Option<Product>,
     pub(crate) live: Live,
     /// Normal form of every index scalar.
-    pub(crate) sums: FxHashMap<NodeId, Sum>,
+    pub(crate) sums: FxHashMap<NodeId, Affine>,
 }
 
 /// Output loops around Stores.
@@ -51,7 +51,7 @@ pub struct Reduction {
     /// Ranges that its result depends on.
     pub outer: RangeSet,
     /// The place in the output along whose Ranges it grows term by term, so that its value is carried from trip to trip.
-    pub(crate) carried: Option<Sum>,
+    pub(crate) carried: Option<Affine>,
 }
 
 /// A Load or Store.
@@ -67,13 +67,13 @@ pub struct Access {
     pub is_store: bool,
     /// Ranges open here.
     pub open: RangeSet,
-    pub(crate) index: Sum,
+    pub(crate) index: Affine,
 }
 
 impl Access {
     /// Do Ranges alone decide, linearly, where it is?
     pub(crate) fn is_regular(&self, graph: &Graph) -> bool {
-        self.index.terms.iter().all(|&(atom, _)| graph.op(atom) == Op::Range)
+        self.index.atoms().all(|atom| graph.op(atom) == Op::Range)
     }
 }
 
@@ -144,18 +144,19 @@ impl Kernel {
         (is_wider && others.is_none()).then_some(user)
     }
 
-    fn index_sum(&mut self, graph: &mut Graph, node: NodeId) -> Result<Sum> {
+    fn index_sum(&mut self, graph: &mut Graph, node: NodeId) -> Result<Affine> {
         match graph.op(node) {
             Op::Add | Op::Mul | Op::Idiv | Op::Mod => {
-                let sources: SmallVec<[Sum; 2]> = graph.sources(node).iter().map(|source| self.sum(*source)).collect();
-                sum::combine(graph, graph.op(node), &sources)
+                let sources: SmallVec<[Affine; 2]> =
+                    graph.sources(node).iter().map(|source| self.sum(*source)).collect();
+                Affine::combine(graph, graph.op(node), &sources)
             }
-            _ => Ok(sum::as_sum(graph, node)),
+            _ => Ok(Affine::leaf(graph, node)),
         }
     }
 
-    fn sum(&self, node: NodeId) -> Sum {
-        self.sums.get(&node).cloned().unwrap_or_else(|| Sum::atom(node))
+    fn sum(&self, node: NodeId) -> Affine {
+        self.sums.get(&node).cloned().unwrap_or_else(|| Affine::atom(node))
     }
 
     fn access(&mut self, graph: &Graph, node: NodeId) -> Result<()> {
@@ -182,7 +183,7 @@ impl Kernel {
     }
 }
 
-/// An index scalar that [`Sum`] stands for.
+/// An index scalar that [`Affine`] stands for.
 pub(crate) fn is_index(graph: &Graph, node: NodeId) -> bool {
     graph.dtype(node) == DType::Index && graph.props(node).shape.is_empty() && graph.op(node) != Op::Index
 }

@@ -77,8 +77,8 @@ pub(super) fn find(graph: &Graph, kernel: &Kernel) -> Option<Product> {
     }
     let access = |load: NodeId| kernel.accesses.iter().find(|access| access.node == load);
     let operands = [access(loads[0])?, access(loads[1])?];
-    let regular = |range: &NodeId| graph.op(*range) == Op::Range;
-    if !operands.iter().all(|access| access.index.terms.iter().all(|(atom, _)| regular(atom))) {
+    let regular = |atom: NodeId| graph.op(atom) == Op::Range;
+    if !operands.iter().all(|access| access.index.atoms().all(regular)) {
         return None;
     }
     let is_walked = |range: &&NodeId| operands.iter().all(|access| access.index.coefficient(**range) != 0);

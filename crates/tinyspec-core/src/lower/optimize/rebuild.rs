@@ -10,13 +10,13 @@ mod stage;
 use super::kernel::{Access, Kernel, is_index, slot};
 use super::nans;
 use super::space::Space;
-use crate::lower::fold::{self, both, identity, less};
+use crate::lower::fold::{self, both, identity};
 use crate::lower::live::RangeSet;
 use crate::lower::loops::closed;
-use crate::lower::sum::{self, Sum};
 use smallvec::SmallVec;
 use stage::Form;
 use tinyspec_backends::Target;
+use tinyspec_ir::affine::{Affine, less};
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
 pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space, target: &Target) -> Result<NodeId> {
@@ -62,13 +62,13 @@ struct Rebuild<'k> {
     /// New node of an old one.
     new: Vec<Option<NodeId>>,
     /// New normal form of an old index scalar.
-    sums: Vec<Option<Sum>>,
+    sums: Vec<Option<Affine>>,
     /// Padded ranges beyond whose bound a value is 0.
     vanishes: Vec<RangeSet>,
     /// The Range of each axis; none where it has one trip.
     axes: Vec<Option<NodeId>>,
     /// Each original range over the axes.
-    origins: Vec<Sum>,
+    origins: Vec<Affine>,
     padded: RangeSet,
     next_range: u32,
     next_local: u32,
@@ -110,11 +110,11 @@ impl Rebuild<'_> {
     }
 
     /// An original range over the given Ranges of the axes.
-    fn origin(&self, origin: usize, axes: &[Option<NodeId>]) -> Sum {
+    fn origin(&self, origin: usize, axes: &[Option<NodeId>]) -> Affine {
         let parts = self.space.axes.iter().zip(axes).filter(|(axis, _)| axis.origin == origin);
         let half = if self.space.words == Some(origin) { self.half } else { 0 };
-        parts.fold(Sum::constant(half), |sum, (axis, range)| match range {
-            Some(range) => sum.plus(&Sum::atom(*range).scale(axis.stride)),
+        parts.fold(Affine::number(half), |sum, (axis, range)| match range {
+            Some(range) => sum.plus(&Affine::atom(*range).scale(axis.stride)),
             None => sum,
         })
     }
@@ -152,8 +152,8 @@ impl Rebuild<'_> {
             _ if let Some(sum) = self.substituted(graph, node)? => self.sums[node.index()] = Some(sum),
             Op::Add | Op::Mul | Op::Idiv | Op::Mod if is_index(graph, node) => {
                 let sources: SmallVec<[NodeId; 2]> = graph.sources(node).into();
-                let sources: SmallVec<[Sum; 2]> = sources.iter().map(|&source| self.sum(graph, source)).collect();
-                self.sums[node.index()] = Some(sum::combine(graph, op, &sources)?);
+                let sources: SmallVec<[Affine; 2]> = sources.iter().map(|&source| self.sum(graph, source)).collect();
+                self.sums[node.index()] = Some(Affine::combine(graph, op, &sources)?);
             }
             Op::CmpLt if is_index(graph, graph.source(node, 0)) => {
                 let (a, b) = (graph.source(node, 0), graph.source(node, 1));
@@ -177,15 +177,13 @@ impl Rebuild<'_> {
 
     /// An index scalar by its normal form, where that has other atoms than itself. Ranges that are merged or padded go
     /// beyond the bounds by which the form was found, so made of its sources anew it might be another one.
-    fn substituted(&mut self, graph: &mut Graph, node: NodeId) -> Result<Option<Sum>> {
+    fn substituted(&mut self, graph: &mut Graph, node: NodeId) -> Result<Option<Affine>> {
         let kernel = self.kernel;
-        let Some(form) = kernel.sums.get(&node).filter(|form| **form != Sum::atom(node)) else { return Ok(None) };
-        let mut sum = Sum::constant(form.constant);
-        for &(atom, coefficient) in &form.terms {
+        let Some(form) = kernel.sums.get(&node).filter(|form| **form != Affine::atom(node)) else { return Ok(None) };
+        for atom in form.atoms() {
             self.visit_with_sources(graph, atom)?;
-            sum = sum.plus(&self.sum(graph, atom).scale(coefficient));
         }
-        Ok(Some(sum))
+        Ok(Some(form.substitute(|atom| self.sum(graph, atom))))
     }
 
     /// An atom may be a node that only the normal form has made.
@@ -221,10 +219,10 @@ impl Rebuild<'_> {
         Ok(new)
     }
 
-    fn sum(&self, graph: &Graph, node: NodeId) -> Sum {
+    fn sum(&self, graph: &Graph, node: NodeId) -> Affine {
         match (&self.sums[node.index()], self.new[node.index()]) {
             (Some(sum), _) => sum.clone(),
-            (None, new) => sum::as_sum(graph, new.unwrap_or(node)),
+            (None, new) => Affine::leaf(graph, new.unwrap_or(node)),
         }
     }
 
@@ -248,7 +246,7 @@ impl Rebuild<'_> {
             if self.kernel.live.bit(origin.range) & set & self.padded != 0
                 && let Some(trips) = origin.trips
             {
-                let inside = less(graph, &self.origin(position, axes), &Sum::constant(trips))?;
+                let inside = less(graph, &self.origin(position, axes), &Affine::number(trips))?;
                 valid = both(graph, valid, Some(inside))?;
             }
         }
@@ -378,7 +376,7 @@ impl Rebuild<'_> {
 }
 
 /// A load that leaves memory alone where `gate` is false.
-fn gated_load(graph: &mut Graph, buffer: NodeId, index: &Sum, alt: NodeId, gate: Option<NodeId>) -> Result<NodeId> {
+fn gated_load(graph: &mut Graph, buffer: NodeId, index: &Affine, alt: NodeId, gate: Option<NodeId>) -> Result<NodeId> {
     let arg = Arg::Load { device: None, addrspace: AddrSpace::Reg };
     let index = index.emit(graph)?;
     let place = graph.add(Op::Index, &[buffer, index], Arg::None)?;
@@ -391,9 +389,9 @@ fn gated_load(graph: &mut Graph, buffer: NodeId, index: &Sum, alt: NodeId, gate:
 
 /// The element of a buffer at some places, each of as many as stand beside it; the last counts single elements.
 fn element(graph: &mut Graph, buffer: NodeId, places: &[(NodeId, i64)]) -> Result<NodeId> {
-    let (mut index, mut stride) = (Sum::constant(0), 1);
+    let (mut index, mut stride) = (Affine::number(0), 1);
     for &(place, count) in places.iter().rev() {
-        index = index.plus(&sum::as_sum(graph, place).scale(stride));
+        index = index.plus(&Affine::leaf(graph, place).scale(stride));
         stride *= count;
     }
     let index = index.emit(graph)?;

@@ -5,15 +5,15 @@
 //! decide, if there is one. On a GPU, whose workgroups have no order, they are a kernel of their own, and atomic.
 
 use super::windows::{Root, depends};
-use crate::lower::fold::{both, identity, less};
+use crate::lower::fold::{both, identity};
 use crate::lower::live;
 use crate::lower::loops::closed;
 use crate::lower::replace::replace;
-use crate::lower::sum::Sum;
-use crate::lower::terms::{Relation, Sums, Terms};
+use crate::lower::terms::Terms;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_backends::{Target, Workgroups};
+use tinyspec_ir::affine::{Affine, Constraint, less};
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
@@ -108,15 +108,14 @@ impl Scatter {
         let Arg::Reduce { op, .. } = *graph.arg(total) else { return Ok(None) };
         let (buffer, position) = (graph.source(address, 0), graph.source(address, 1));
         let (value, reduced) = (graph.source(total, 0), SmallVec::from(&graph.sources(total)[1..]));
-        let mut sums = Sums::default();
-        let terms = Terms::of(graph, &mut sums, op, value)?;
+        let terms = Terms::of(graph, op, value)?;
         for (number, condition) in terms.conditions.iter().enumerate() {
-            let Relation::Zero(sum) = &condition.relation else { continue };
+            let Some(Constraint::Zero(sum)) = &condition.constraint else { continue };
             for (place, &range) in ranges.iter().enumerate() {
                 let Some(chosen) = Root::of(graph, sum, range)? else { continue };
                 let varies = |atom: NodeId| reduced.iter().any(|&range| depends(graph, atom, range));
                 let is_wide = live::bound(graph, range).is_some_and(|trips| trips.bounds().1 >= PLACES);
-                if !is_wide || !chosen.trip.terms.iter().any(|&(atom, _)| varies(atom)) {
+                if !is_wide || !chosen.trip.atoms().any(varies) {
                     continue;
                 }
                 let value = terms.emit(graph, op, &[number])?;
@@ -139,7 +138,7 @@ impl Scatter {
             let part = new_range(graph, parts, AxisType::Global)?;
             global = Some(part);
             // Where a part begins; its inside is a loop of its own in either nest.
-            let start = Sum::atom(part).scale(length).emit(graph)?;
+            let start = Affine::atom(part).scale(length).emit(graph)?;
             common.insert(range, (start, length));
         }
         // Everything begins with nothing.
@@ -174,13 +173,12 @@ impl Scatter {
     /// The loops around a term. Rows are outside, so that what goes to a row meets in the cache, unless neighbours in what
     /// is read are of different rows.
     fn order(&self, graph: &Graph) -> Vec<NodeId> {
-        let mut sums = Sums::default();
-        let roots: Vec<NodeId> = self.chosen.trip.terms.iter().map(|term| term.0).chain([self.value]).collect();
+        let roots: Vec<NodeId> = self.chosen.trip.atoms().chain([self.value]).collect();
         let reads = graph.reachable(&roots).into_iter().filter(|&node| graph.op(node) == Op::Load);
         let places = reads.filter_map(|load| graph.sources(graph.source(load, 0)).get(1).copied());
-        let places: Vec<Sum> = places.map(|place| sums.of(graph, place)).collect();
+        let places: Vec<Affine> = places.map(|place| Affine::of(graph, place)).collect();
         let steps_less = |row: &NodeId| {
-            let step = |place: &Sum, range: NodeId| place.coefficient(range).unsigned_abs();
+            let step = |place: &Affine, range: NodeId| place.coefficient(range).unsigned_abs();
             let (&term, row) = (self.reduced.last().unwrap_or(row), *row);
             places.iter().any(|place| (1..step(place, term)).contains(&step(place, row)))
         };
@@ -217,16 +215,16 @@ impl Scatter {
             let members = trips.min(limits.size.min(THREADS) as i64);
             let groups = new_range(graph, (trips + members - 1) / members, AxisType::Global)?;
             let threads = new_range(graph, members, AxisType::Local)?;
-            let place = Sum::atom(groups).scale(members).plus(&Sum::atom(threads));
+            let place = Affine::atom(groups).scale(members).plus(&Affine::atom(threads));
             if trips % members != 0 {
-                inside = Some(less(graph, &place, &Sum::constant(trips))?);
+                inside = Some(less(graph, &place, &Affine::number(trips))?);
             }
             loops.extend([groups, threads]);
             map.insert(range, place.emit(graph)?);
         }
         let roots: SmallVec<[NodeId; 3]> = match (inside, inner.last()) {
             (Some(inside), Some(&last)) => {
-                let place = Sums::default().of(graph, map[&last]);
+                let place = Affine::of(graph, map[&last]);
                 let Some(moved) = replace(graph, &roots, last, &place, Some(inside))? else { return Ok(None) };
                 moved.into()
             }

@@ -371,7 +371,7 @@ fn walks_as_one(graph: &Graph, kernel: &Kernel, outer: NodeId, inner: NodeId, in
             return graph.op(source) != Op::Range || only_closed(graph, kernel, source);
         }
         sum.coefficient(outer) == sum.coefficient(inner).wrapping_mul(inner_trips)
-            && sum.terms.iter().all(|&(atom, _)| {
+            && sum.atoms().all(|atom| {
                 atom == outer || atom == inner || !(depends(graph, atom, outer) || depends(graph, atom, inner))
             })
     })

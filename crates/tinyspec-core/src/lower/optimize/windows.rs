@@ -8,12 +8,12 @@
 //! All only reorder a Reduce, or leave out what adds nothing.
 
 use super::bands::narrowed;
-use crate::lower::fold::{both, elementwise, less, truth};
+use crate::lower::fold::{both, elementwise, truth};
 use crate::lower::live::{self, Live};
 use crate::lower::replace::replace;
-use crate::lower::sum::{self, Sum};
-use crate::lower::terms::{Relation, Sums, Terms, under};
+use crate::lower::terms::{Terms, constraints, under};
 use smallvec::SmallVec;
+use tinyspec_ir::affine::{Affine, Constraint, Domain, Limit, less};
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
 
@@ -57,52 +57,38 @@ fn may_choose(graph: &Graph, node: NodeId) -> bool {
     graph.sources(node).len() > 1 && (graph.op(value) == Op::Where || graph.dtype(value) == DType::Bool || is_gated)
 }
 
-fn terms(graph: &mut Graph, sums: &mut Sums, node: NodeId) -> Result<Option<(Op, Terms)>> {
+fn terms(graph: &mut Graph, node: NodeId) -> Result<Option<(Op, Terms)>> {
     let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(None) };
     let value = graph.source(node, 0);
-    Ok(Some((op, Terms::of(graph, sums, op, value)?)))
+    Ok(Some((op, Terms::of(graph, op, value)?)))
 }
 
 pub(super) fn depends(graph: &Graph, node: NodeId, range: NodeId) -> bool {
     graph.reachable(&[node]).contains(&range)
 }
 
-/// The sum without its term in `range`, and the factor of that term; `None` where it is not there, or hidden in an atom.
-fn parted(graph: &Graph, sum: &Sum, range: NodeId) -> Option<(i64, Sum)> {
-    let factor = sum.coefficient(range);
-    let rest = sum.plus(&Sum::atom(range).scale(-factor));
-    let is_free = rest.terms.iter().all(|&(atom, _)| !depends(graph, atom, range));
-    (factor != 0 && is_free).then_some((factor, rest))
-}
-
-/// As [`parted`], where the factor is 1 or -1.
-pub(crate) fn solved(graph: &Graph, sum: &Sum, range: NodeId) -> Option<(i64, Sum)> {
-    parted(graph, sum, range).filter(|(factor, _)| factor.abs() == 1)
-}
-
 /// The one trip of a Range in which a sum is 0.
 pub(super) struct Root {
-    pub trip: Sum,
+    pub trip: Affine,
     /// The condition under which there is one.
     pub inside: Option<NodeId>,
 }
 
 impl Root {
     /// `None` where the sum does not say it.
-    pub(super) fn of(graph: &mut Graph, sum: &Sum, range: NodeId) -> Result<Option<Root>> {
-        let Some((factor, rest)) = parted(graph, sum, range) else { return Ok(None) };
+    pub(super) fn of(graph: &mut Graph, sum: &Affine, range: NodeId) -> Result<Option<Root>> {
+        let Some((factor, rest)) = sum.isolate(graph, range).filter(|part| part.0 != 0) else { return Ok(None) };
         let (mut trip, mut inside) = (rest.scale(-factor.signum()), None);
         if factor.abs() != 1 {
-            let step = Sum::constant(factor.abs());
-            let left = sum::combine(graph, Op::Mod, &[trip.clone(), step.clone()])?.emit(graph)?;
+            let left = trip.remainder(graph, factor.abs())?.emit(graph)?;
             let (zero, truth) = (graph.index(0), truth(graph, true));
             let is_between = elementwise(graph, Op::CmpNe, &[left, zero], Arg::None)?;
             inside = Some(elementwise(graph, Op::Xor, &[is_between, truth], Arg::None)?);
-            trip = sum::combine(graph, Op::Idiv, &[trip, step])?;
+            trip = trip.quotient(graph, factor.abs())?;
         }
-        let trips = Sums::default().of(graph, graph.source(range, 0));
+        let trips = Affine::of(graph, graph.source(range, 0));
         let below = less(graph, &trip, &trips)?;
-        let above = less(graph, &Sum::constant(-1), &trip)?;
+        let above = less(graph, &Affine::number(-1), &trip)?;
         for limit in [above, below] {
             if graph.as_int(limit) != Some(1) {
                 inside = both(graph, inside, Some(limit))?;
@@ -113,8 +99,7 @@ impl Root {
 }
 
 fn one_hot(graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>> {
-    let mut sums = Sums::default();
-    let Some((op, terms)) = terms(graph, &mut sums, node)? else { return Ok(None) };
+    let Some((op, terms)) = terms(graph, node)? else { return Ok(None) };
     let ranges: SmallVec<[NodeId; 4]> = graph.sources(node)[1..].into();
     for &range in &ranges {
         let Some((position, Root { trip, inside })) = equation(graph, &terms, range)? else { continue };
@@ -134,7 +119,7 @@ fn one_hot(graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>> {
 /// The first condition that holds in one trip of a Range.
 fn equation(graph: &mut Graph, terms: &Terms, range: NodeId) -> Result<Option<(usize, Root)>> {
     for (position, condition) in terms.conditions.iter().enumerate() {
-        if let Relation::Zero(sum) = &condition.relation
+        if let Some(Constraint::Zero(sum)) = &condition.constraint
             && let Some(root) = Root::of(graph, sum, range)?
         {
             return Ok(Some((position, root)));
@@ -148,38 +133,24 @@ struct Limits {
     low: i64,
     /// Inclusive.
     high: i64,
-    /// `range >= sum` (true) or `range <= sum`, and the position of the condition.
-    open: Option<(bool, Sum, usize)>,
+    /// `range >= form` (true) or `range <= form`.
+    open: Option<(bool, Affine)>,
     /// Conditions that these limits say.
     said: SmallVec<[usize; 4]>,
 }
 
 impl Limits {
     fn of(graph: &Graph, terms: &Terms, range: NodeId, trips: i64) -> Option<Limits> {
-        let mut limits = Limits { low: 0, high: trips - 1, open: None, said: SmallVec::new() };
-        let mut open: SmallVec<[(bool, Sum, usize); 2]> = SmallVec::new();
-        for (position, condition) in terms.conditions.iter().enumerate() {
-            let Relation::NotNegative(sum) = &condition.relation else { continue };
-            let Some((factor, rest)) = solved(graph, sum, range) else { continue };
-            let is_low = factor == 1;
-            let limit = rest.scale(-factor);
-            limits.said.push(position);
-            match limit.as_constant() {
-                Some(number) if is_low => limits.low = limits.low.max(number),
-                Some(number) => limits.high = limits.high.min(number),
-                None => open.push((is_low, limit, position)),
-            }
-        }
+        let domain = Domain::of(graph, range, constraints(&terms.conditions));
+        let (low, high) = domain.numbers(trips);
+        let said = domain.lows.iter().chain(&domain.highs).map(|limit| limit.1).collect();
         // What the numbers imply is no limit.
-        open.retain(|(is_low, limit, _)| {
-            let bounds = limit.bounds(graph);
-            !bounds.is_some_and(|(least, greatest)| match is_low {
-                true => greatest <= limits.low as i128,
-                false => least >= limits.high as i128,
-            })
-        });
-        limits.open = open.pop();
-        (open.is_empty() && limits.low <= limits.high).then_some(limits)
+        let lows =
+            domain.lows.iter().filter(|(limit, _)| limit.bounds(graph).1 > low.into()).map(|limit| (true, limit));
+        let highs = domain.highs.iter().filter(|(limit, _)| limit.bounds(graph).0 < high.into());
+        let mut open = lows.chain(highs.map(|limit| (false, limit))).map(|(is_low, limit)| (is_low, limit.0.clone()));
+        let only = open.next();
+        (open.next().is_none() && low <= high).then(|| Limits { low, high, open: only, said })
     }
 }
 
@@ -220,16 +191,14 @@ fn aligned(
     output: NodeId,
     op: Op,
 ) -> Result<Option<Aligned>> {
-    let mut sums = Sums::default();
-    let terms = Terms::of(graph, &mut sums, op, value)?;
+    let terms = Terms::of(graph, op, value)?;
     if !depends(graph, terms.value, output) {
         return Ok(Some(Aligned { value, range, trips, is_known }));
     }
     if !is_known {
         return Ok(None);
     }
-    let (Some(sign), Some(extent)) = (common_sign(graph, &mut sums, value, range, output), live::trips(graph, output))
-    else {
+    let (Some(sign), Some(extent)) = (common_sign(graph, value, range, output), live::trips(graph, output)) else {
         return Ok(None);
     };
     // range = along + first - sign · output
@@ -239,17 +208,17 @@ fn aligned(
     };
     let all_bound = graph.index(all);
     let along = graph.range(all_bound, fresh, AxisType::Reduce)?;
-    let place = Sum::atom(along).plus(&Sum::constant(first)).plus(&Sum::atom(output).scale(-sign));
+    let place = Affine::atom(along).offset(first).plus(&Affine::atom(output).scale(-sign));
     let Some(moved) = replace(graph, &[value], range, &place, None)? else { return Ok(None) };
-    let above = less(graph, &Sum::constant(-1), &place)?;
-    let below = less(graph, &place, &Sum::constant(trips))?;
+    let above = less(graph, &Affine::number(-1), &place)?;
+    let below = less(graph, &place, &Affine::number(trips))?;
     let inside = both(graph, Some(above), Some(below))?;
     let value = under(graph, op, moved[0], inside)?;
     Ok(Some(Aligned { value, range: along, trips: all, is_known }))
 }
 
 /// The sign of `output` beside `range`, if every use of the Range adds both with it, times a constant.
-fn common_sign(graph: &Graph, sums: &mut Sums, value: NodeId, range: NodeId, output: NodeId) -> Option<i64> {
+fn common_sign(graph: &Graph, value: NodeId, range: NodeId, output: NodeId) -> Option<i64> {
     let mut sign = None;
     let is_sum =
         |node: NodeId| graph.dtype(node) == DType::Index && matches!(graph.op(node), Op::Add | Op::Mul | Op::Range);
@@ -258,12 +227,12 @@ fn common_sign(graph: &Graph, sums: &mut Sums, value: NodeId, range: NodeId, out
             continue;
         }
         for &source in graph.sources(node).iter().filter(|&&source| is_sum(source)) {
-            let sum = sums.of(graph, source);
+            let sum = Affine::of(graph, source);
             let (a, b) = (sum.coefficient(range), sum.coefficient(output));
             let is_hidden = |&(atom, _): &(NodeId, i64)| {
                 atom != range && atom != output && (depends(graph, atom, range) || depends(graph, atom, output))
             };
-            if sum.terms.iter().any(is_hidden) {
+            if sum.terms().iter().any(is_hidden) {
                 return None;
             }
             if a == 0 && b == 0 {
@@ -285,23 +254,22 @@ fn common_sign(graph: &Graph, sums: &mut Sums, value: NodeId, range: NodeId, out
 /// The Reduce as `Σr [r < i + c] · x(r)` or `Σr [r > i + c] · x(r)`, if its terms are chosen so.
 fn canonical(graph: &mut Graph, node: NodeId, found: &Aligned, output: NodeId) -> Result<Option<NodeId>> {
     let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(None) };
-    let mut sums = Sums::default();
-    let terms = Terms::of(graph, &mut sums, op, found.value)?;
+    let terms = Terms::of(graph, op, found.value)?;
     let Some(limits) = Limits::of(graph, &terms, found.range, found.trips) else { return Ok(None) };
-    let Some((is_low, limit, _)) = limits.open.clone() else { return Ok(None) };
+    let Some((is_low, limit)) = limits.open.clone() else { return Ok(None) };
     let factor = limit.coefficient(output);
-    let rest = limit.plus(&Sum::atom(output).scale(-factor));
+    let rest = limit.filter(|atom| atom != output);
     // Counted from the other end where the limit falls as the output rises.
     let last = match found.is_known {
-        true => Sum::constant(limits.high),
-        false => sums.of(graph, graph.source(found.range, 0)).plus(&Sum::constant(-1)),
+        true => Affine::number(limits.high),
+        false => Affine::of(graph, graph.source(found.range, 0)).offset(-1),
     };
     let (start, step) = match factor {
-        1 => (Sum::constant(limits.low), 1),
+        1 => (Affine::number(limits.low), 1),
         -1 => (last, -1),
         _ => return Ok(None),
     };
-    let Some(offset) = rest.plus(&start.scale(-1)).as_constant() else { return Ok(None) };
+    let Some(offset) = rest.minus(&start).as_number() else { return Ok(None) };
     let value = terms.emit(graph, op, &limits.said)?;
     if depends(graph, value, output) {
         return Ok(None);
@@ -322,13 +290,13 @@ fn canonical(graph: &mut Graph, node: NodeId, found: &Aligned, output: NodeId) -
     };
     let fresh = live::next_range_id(graph, graph.nodes());
     let range = graph.range(trips, fresh, AxisType::Reduce)?;
-    let place = Sum::atom(range).scale(step).plus(&start);
+    let place = Affine::atom(range).scale(step).plus(&start);
     let Some(value) = replace(graph, &[value], found.range, &place, None)? else { return Ok(None) };
     // place >= limit, or place <= limit, solved for the new Range.
-    let limit = Sum::atom(output).plus(&Sum::constant(step * offset));
+    let limit = Affine::atom(output).offset(step * offset);
     let gate = match is_low == (step == 1) {
-        true => less(graph, &limit.plus(&Sum::constant(-1)), &Sum::atom(range))?,
-        false => less(graph, &Sum::atom(range), &limit.plus(&Sum::constant(1)))?,
+        true => less(graph, &limit.offset(-1), &Affine::atom(range))?,
+        false => less(graph, &Affine::atom(range), &limit.offset(1))?,
     };
     let value = under(graph, op, value[0], Some(gate))?;
     graph.add(Op::Reduce, &[value, range], graph.arg(node).clone()).map(Some)
@@ -343,7 +311,7 @@ fn is_canonical(graph: &Graph, value: NodeId) -> bool {
 /// How a Reduce in the simple form grows.
 pub(crate) struct Carried {
     /// The Ranges of the output that it follows, as the sum that is its place.
-    pub place: Sum,
+    pub place: Affine,
     /// Its own Range.
     pub range: NodeId,
     /// It begins at its place, rather than end there.
@@ -358,7 +326,7 @@ pub(crate) fn agree(schedule: &Graph, kernel: NodeId) -> Result<bool> {
     let mut graph = Graph::new();
     let roots = graph.import(schedule, &[kernel], |_, _| Ok(None))?;
     let sink = simplify(&mut graph, roots[0])?;
-    let mut first: Option<Sum> = None;
+    let mut first: Option<Affine> = None;
     for node in graph.reachable(&[sink]) {
         if graph.op(node) != Op::Reduce {
             continue;
@@ -380,25 +348,27 @@ pub(crate) fn carried(graph: &mut Graph, node: NodeId) -> Result<Option<Carried>
     if !is_canonical(graph, value) {
         return Ok(None);
     }
-    let mut sums = Sums::default();
-    let terms = Terms::of(graph, &mut sums, op, value)?;
+    let terms = Terms::of(graph, op, value)?;
     for (position, condition) in terms.conditions.iter().enumerate() {
-        let Relation::NotNegative(sum) = &condition.relation else { continue };
-        let Some((factor, limit)) = solved(graph, sum, range) else { continue };
-        let place = limit.plus(&Sum::constant(-limit.constant)).scale(-factor);
+        let (limit, is_suffix) = match condition.constraint.as_ref().and_then(|own| own.limit(graph, range)) {
+            Some(Limit::Least(limit)) => (limit, true),
+            Some(Limit::Greatest(limit)) => (limit, false),
+            _ => continue,
+        };
+        let place = limit.without_constant();
         if !counts(graph, &place) {
             continue;
         }
         let rest = terms.emit(graph, op, &[position])?;
-        let is_free = place.terms.iter().all(|&(output, _)| !depends(graph, rest, output));
-        return Ok(is_free.then_some(Carried { place, range, is_suffix: factor == 1 }));
+        let is_free = place.atoms().all(|output| !depends(graph, rest, output));
+        return Ok(is_free.then_some(Carried { place, range, is_suffix }));
     }
     Ok(None)
 }
 
 /// The sum walks along whole numbers: a Range, or one over blocks and one within them.
-fn counts(graph: &Graph, place: &Sum) -> bool {
-    let mut terms = place.terms.clone();
+fn counts(graph: &Graph, place: &Affine) -> bool {
+    let mut terms = place.terms().to_vec();
     terms.sort_by_key(|&(_, factor)| factor.unsigned_abs());
     let mut next = Some(1);
     !terms.is_empty()

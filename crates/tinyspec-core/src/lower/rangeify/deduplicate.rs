@@ -2,10 +2,10 @@
 //! a sequence, the heads of a matrix. Their Calls pass the part, as a `Shrink` of the buffer.
 
 use super::{KernelCall, Schedule};
-use crate::lower::terms::Sums;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::collections::hash_map::Entry;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{AddrSpace, Arg, Builder, DType, Graph, NodeId, Op, Result, Shape};
@@ -73,7 +73,6 @@ fn over_parts(kernels: &mut Graph, schedule: &Graph, call: &KernelCall) -> Resul
     let mut graph = Graph::new();
     let sink = graph.import(schedule, &[call.kernel], |_, _| Ok(None))?[0];
     let live = graph.reachable(&[sink]);
-    let mut sums = Sums::default();
     let mut places: FxHashMap<NodeId, SmallVec<[NodeId; 4]>> = FxHashMap::default();
     let mut whole: FxHashSet<NodeId> = FxHashSet::default();
     for &node in &live {
@@ -96,13 +95,13 @@ fn over_parts(kernels: &mut Graph, schedule: &Graph, call: &KernelCall) -> Resul
         let Some(length) = static_shape(&graph.props(param).shape).and_then(|dims| dims.first().copied()) else {
             continue;
         };
-        let ends = reads.iter().try_fold((i128::from(length), -1), |(low, high), &read| {
-            let (least, most) = sums.of(&graph, graph.source(read, 1)).bounds(&graph)?;
-            Some((low.min(least), high.max(most)))
+        let (low, high) = reads.iter().fold((i128::from(length), -1), |(low, high), &read| {
+            let (least, most) = Affine::of(&graph, graph.source(read, 1)).bounds(&graph);
+            (low.min(least), high.max(most))
         });
-        let Some((low, high)) = ends.filter(|&(low, high)| 0 <= low && low <= high && high < length.into()) else {
+        if low < 0 || low > high || high >= length.into() {
             continue;
-        };
+        }
         let step = i128::from((ALIGNMENT / dtype.size() as i64).max(1));
         let offset = low.div_euclid(step) * step;
         let (offset, length) = (offset as i64, (high + 1 - offset) as i64);
@@ -110,9 +109,7 @@ fn over_parts(kernels: &mut Graph, schedule: &Graph, call: &KernelCall) -> Resul
         let arg = Arg::Param { slot, dtype, device, addrspace: Some(AddrSpace::Global) };
         let part = graph.add(Op::Param, &[dims], arg)?;
         for &read in reads {
-            let mut place = sums.of(&graph, graph.source(read, 1));
-            place.constant -= offset;
-            let place = place.emit(&mut graph)?;
+            let place = Affine::of(&graph, graph.source(read, 1)).offset(-offset).emit(&mut graph)?;
             new.insert(read, graph.add(Op::Index, &[part, place], Arg::None)?);
         }
         parts.push(Part { slot, offset, length });

@@ -7,9 +7,9 @@
 
 use super::narrow::only_what_differs;
 use super::{KernelCall, Schedule};
-use crate::lower::terms::Sums;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_ir::address::behind_after;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
@@ -168,15 +168,14 @@ fn in_place(schedule: &Graph, kernel: NodeId, place: u32, read: u32, may_be_narr
     let (Some(to), Some(from)) = (param(&graph, place), param(&graph, read)) else { return Ok(None) };
     let Some(store) = store_to(&graph, &live, to) else { return Ok(None) };
     let position = graph.source(graph.source(store, 0), 1);
-    let mut sums = Sums::default();
-    let stored = sums.of(&graph, position);
+    let stored = Affine::of(&graph, position);
     // What a place holds, read as it is.
     let old = |graph: &Graph, node: NodeId| {
         let node = if graph.op(node) == Op::Cast { graph.source(node, 0) } else { node };
         let &[address] = graph.sources(node) else { return false };
         graph.op(node) == Op::Load
             && matches!(graph.sources(address), &[memory, index] if memory == from
-                && (index == position || Sums::default().of(graph, index) == stored))
+                && (index == position || Affine::of(graph, index) == stored))
     };
     let is_copy = old(&graph, graph.source(store, 1));
     let mut found = None;
@@ -222,15 +221,14 @@ fn store_to(graph: &Graph, live: &[NodeId], param: NodeId) -> Option<NodeId> {
 fn is_safe(graph: &Graph, sink: NodeId, to: NodeId, from: NodeId) -> bool {
     let live = graph.reachable(&[sink]);
     let Some(store) = store_to(graph, &live, to) else { return false };
-    let mut sums = Sums::default();
     let place = graph.source(graph.source(store, 0), 1);
-    let stored = sums.of(graph, place);
+    let stored = Affine::of(graph, place);
     let before: FxHashSet<NodeId> = graph.reachable(&[store]).into_iter().collect();
     let reduces: Vec<NodeId> = live.iter().copied().filter(|&node| graph.op(node) == Op::Reduce).collect();
     let reduced: FxHashSet<NodeId> = graph.reachable(&reduces).into_iter().collect();
     live.iter().filter(|&&node| graph.sources(node).contains(&from)).all(|&address| {
         graph.op(address) == Op::Index
-            && matches!(graph.sources(address), &[_, index] if index == place || sums.of(graph, index) == stored)
+            && matches!(graph.sources(address), &[_, index] if index == place || Affine::of(graph, index) == stored)
             && before.contains(&address)
             && !reduced.contains(&address)
     })

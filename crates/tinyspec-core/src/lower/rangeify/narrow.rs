@@ -3,13 +3,12 @@
 //! Where the memory of a result is that of an input, `Store(x[i], Where(c, v, x[i]))` is a Store of `v` under the gate
 //! `c`; a gate that keeps few trips of a loop bounds the loop.
 
-use crate::lower::fold::{both, elementwise, less, truth};
+use crate::lower::fold::{both, elementwise, truth};
 use crate::lower::live;
-use crate::lower::optimize::windows::solved;
 use crate::lower::replace::replace_in_loop;
-use crate::lower::sum::Sum;
-use crate::lower::terms::{Condition, Relation, Sums, conditions};
-use smallvec::{SmallVec, smallvec};
+use crate::lower::terms::{Condition, conditions, constraints};
+use smallvec::SmallVec;
+use tinyspec_ir::affine::{Affine, Constraint, Domain, Window, divided, less};
 use tinyspec_ir::masks::conjuncts;
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
@@ -117,7 +116,7 @@ fn narrow(graph: &mut Graph, mut sink: NodeId) -> Result<NodeId> {
 #[derive(Clone, PartialEq, Debug)]
 enum Cut {
     /// `count` trips from `first` on, which is data: some of them may be outside of the loop.
-    From { first: Sum, count: i64 },
+    From { first: Affine, count: i64 },
     /// So many from the first on, so far apart.
     Steps { first: i64, apart: i64, count: i64 },
 }
@@ -125,7 +124,6 @@ enum Cut {
 fn cut(graph: &mut Graph, sink: NodeId, range: NodeId) -> Result<Option<NodeId>> {
     let Arg::Range { id, axis } = *graph.arg(range) else { return Ok(None) };
     let Some(trips) = live::trips(graph, range).filter(|&trips| trips > 1) else { return Ok(None) };
-    let mut sums = Sums::default();
     let mut common: Option<Cut> = None;
     let mut stores = Vec::new();
     for store in graph.reachable(&[sink]) {
@@ -133,8 +131,8 @@ fn cut(graph: &mut Graph, sink: NodeId, range: NodeId) -> Result<Option<NodeId>>
             continue;
         }
         let &[_, _, gate] = graph.sources(store) else { return Ok(None) };
-        let conditions = conditions(graph, &mut sums, gate)?;
-        let Some((cut, said)) = Cut::of(graph, &mut sums, &conditions, range, trips) else { return Ok(None) };
+        let conditions = conditions(graph, gate)?;
+        let Some((cut, said)) = Cut::of(graph, &conditions, range, trips) else { return Ok(None) };
         if common.as_ref().is_some_and(|other| *other != cut) {
             return Ok(None);
         }
@@ -145,13 +143,13 @@ fn cut(graph: &mut Graph, sink: NodeId, range: NodeId) -> Result<Option<NodeId>>
     let (Cut::From { count, .. } | Cut::Steps { count, .. }) = cut;
     let bound = graph.index(count);
     let shorter = graph.range(bound, id, axis)?;
-    let trip = if count == 1 { Sum::constant(0) } else { Sum::atom(shorter) };
+    let trip = if count == 1 { Affine::number(0) } else { Affine::atom(shorter) };
     let mut sink = sink;
     let position = match cut {
         Cut::From { first, .. } => {
             let place = trip.plus(&first);
             let (above, below) =
-                (less(graph, &Sum::constant(-1), &place)?, less(graph, &place, &Sum::constant(trips))?);
+                (less(graph, &Affine::number(-1), &place)?, less(graph, &place, &Affine::number(trips))?);
             for (store, conditions, said) in stores {
                 let mut gate = both(graph, Some(above), Some(below))?;
                 // One node may be several conditions: it is left out where the new place implies all of them.
@@ -172,7 +170,7 @@ fn cut(graph: &mut Graph, sink: NodeId, range: NodeId) -> Result<Option<NodeId>>
             }
             place
         }
-        Cut::Steps { first, apart, .. } => trip.scale(apart).plus(&Sum::constant(first)),
+        Cut::Steps { first, apart, .. } => trip.scale(apart).offset(first),
     };
     let sink = replace_in_loop(graph, sink, range, &position)?;
     Ok(Some(substitute(graph, &[sink], &[(range, shorter)].into_iter().collect())?[0]))
@@ -180,67 +178,14 @@ fn cut(graph: &mut Graph, sink: NodeId, range: NodeId) -> Result<Option<NodeId>>
 
 impl Cut {
     /// What conditions leave of a loop, if that is less than all; and, where the bounds are data, the conditions that give them.
-    fn of(
-        graph: &Graph,
-        sums: &mut Sums,
-        conditions: &[Condition],
-        range: NodeId,
-        trips: i64,
-    ) -> Option<(Cut, SmallVec<[usize; 2]>)> {
-        let (mut low, mut high) = (0, trips - 1);
-        // Bounds that are data, and the conditions that give them.
-        let mut lows: Vec<(Sum, usize)> = vec![];
-        let mut highs: Vec<(Sum, usize)> = vec![];
-        let mut steps: Option<(i64, i64)> = None;
-        for (number, condition) in conditions.iter().enumerate() {
-            match &condition.relation {
-                Relation::Zero(sum) => {
-                    let Some((factor, rest)) = solved(graph, sum, range) else { continue };
-                    let place = rest.scale(-factor);
-                    match place.as_constant() {
-                        Some(only) => (low, high) = (low.max(only), high.min(only)),
-                        None => return Some((Cut::From { first: place, count: 1 }, smallvec![number])),
-                    }
-                }
-                Relation::NotNegative(sum) => {
-                    if let Some((factor, rest)) = solved(graph, sum, range) {
-                        let limit = rest.scale(-factor);
-                        match limit.as_constant() {
-                            Some(limit) if factor == 1 => low = low.max(limit),
-                            Some(limit) => high = high.min(limit),
-                            None if factor == 1 => lows.push((limit, number)),
-                            None => highs.push((limit, number)),
-                        }
-                        continue;
-                    }
-                    let &[(atom, factor)] = sum.terms.as_slice() else { continue };
-                    let Some((offset, divisor)) = divided(graph, sums, atom, range) else { continue };
-                    match (graph.op(atom), factor) {
-                        // (range + offset) mod divisor <= 0
-                        (Op::Mod, -1) if sum.constant == 0 => steps = Some((offset, divisor)),
-                        // (range + offset) / divisor >= -constant
-                        (Op::Idiv, 1) => low = low.max(sum.constant.checked_mul(-divisor)?.checked_sub(offset)?),
-                        // (range + offset) / divisor <= constant
-                        (Op::Idiv, -1) => {
-                            let end = sum.constant.checked_add(1)?.checked_mul(divisor)?;
-                            high = high.min(end.checked_sub(offset)?.checked_sub(1)?);
-                        }
-                        _ => {}
-                    }
-                }
-                Relation::Other => {}
-            }
+    fn of(graph: &Graph, conditions: &[Condition], range: NodeId, trips: i64) -> Option<(Cut, SmallVec<[usize; 2]>)> {
+        let domain = Domain::of(graph, range, constraints(conditions));
+        let windows = domain.windows().filter(|window| (1..trips).contains(&window.count));
+        if let Some(Window { first, count, said }) = windows.min_by_key(|window| window.count) {
+            return Some((Cut::From { first: first.clone(), count }, SmallVec::from(said)));
         }
-        for ((first, says_first), (last, says_last)) in
-            lows.iter().flat_map(|low| highs.iter().map(move |high| (low, high)))
-        {
-            let distance = last.plus(&first.scale(-1)).as_constant();
-            if let Some(count) =
-                distance.map(|distance| distance.saturating_add(1)).filter(|count| (1..trips).contains(count))
-            {
-                return Some((Cut::From { first: first.clone(), count }, smallvec![*says_first, *says_last]));
-            }
-        }
+        let (low, high) = domain.numbers(trips);
+        let steps = constraints(conditions).find_map(|(_, constraint)| steps(graph, constraint, range));
         let (offset, apart) = steps.unwrap_or((0, 1));
         let first = low.checked_add(low.checked_add(offset)?.checked_neg()?.rem_euclid(apart))?;
         let count = high.checked_sub(first)?.checked_div(apart)?.checked_add(1)?;
@@ -248,11 +193,11 @@ impl Cut {
     }
 }
 
-/// The offset and the divisor of `(range + offset) / divisor`, or the remainder of that.
-fn divided(graph: &Graph, sums: &mut Sums, node: NodeId, range: NodeId) -> Option<(i64, i64)> {
-    let &[sum, divisor] = graph.sources(node) else { return None };
-    let divisor =
-        graph.as_int(divisor).and_then(|divisor| i64::try_from(divisor).ok()).filter(|&divisor| divisor > 0)?;
-    let sum = sums.of(graph, sum);
-    (sum.terms.as_slice() == [(range, 1)]).then_some((sum.constant, divisor))
+/// The offset and the divisor of `(range + offset) mod divisor <= 0`.
+fn steps(graph: &Graph, constraint: &Constraint, range: NodeId) -> Option<(i64, i64)> {
+    let Constraint::NotNegative(form) = constraint else { return None };
+    let (&[(atom, -1)], 0) = (form.terms(), form.constant()) else { return None };
+    let (Op::Mod, inner, divisor) = divided(graph, atom)? else { return None };
+    let inner = Affine::of(graph, inner);
+    (inner.terms() == [(range, 1)]).then_some((inner.constant(), divisor))
 }

@@ -13,11 +13,11 @@ mod transpose;
 use super::tile::{Dims, Layout, Parts};
 use crate::lower::fold;
 use crate::lower::loops::grouped;
-use crate::lower::sum::Sum;
 use address::unify_integers;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::dim::{shape, static_shape};
 use tinyspec_ir::instructions::lanes;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
@@ -71,9 +71,9 @@ enum New {
 
 struct Cut {
     /// Normal form of index arithmetic, over tile axes and other atoms.
-    sums: FxHashMap<NodeId, Sum>,
+    sums: FxHashMap<NodeId, Affine>,
     /// Sums of machine integers that exist already, by their terms.
-    offsets: FxHashMap<SmallVec<[(NodeId, i64); 4]>, NodeId>,
+    offsets: FxHashMap<Affine, NodeId>,
     /// Tile axes: the node that counts along one.
     axes: FxHashMap<NodeId, usize>,
     /// Which tile axes vectors may lie along.
@@ -96,8 +96,8 @@ fn dims(graph: &Graph, node: NodeId) -> Result<Dims> {
 }
 
 impl Cut {
-    fn sum(&self, node: NodeId) -> Sum {
-        self.sums.get(&node).cloned().unwrap_or_else(|| Sum::atom(node))
+    fn sum(&self, node: NodeId) -> Affine {
+        self.sums.get(&node).cloned().unwrap_or_else(|| Affine::atom(node))
     }
 
     /// Vectors lie along the axes that some access is contiguous in.
@@ -148,7 +148,7 @@ impl Cut {
         if graph.dtype(node) == DType::Index && !matches!(op, Op::Range | Op::Special | Op::Param) {
             return match op {
                 Op::Cast | Op::Idiv | Op::Mod | Op::Max | Op::Where | Op::Mul | Op::Shl | Op::Shr | Op::And
-                    if self.sum(node) == Sum::atom(node) =>
+                    if self.sum(node) == Affine::atom(node) =>
                 {
                     self.elementwise(graph, node).map(Some)
                 }

@@ -4,9 +4,8 @@
 
 use crate::lower::live::Live;
 use crate::lower::replace::replace;
-use crate::lower::sum::Sum;
-use crate::lower::terms::Sums;
 use smallvec::SmallVec;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
@@ -59,10 +58,10 @@ impl Pair {
         while graph.op(lower) == Op::Cast {
             lower = graph.source(lower, 0);
         }
-        if graph.dtype(lower) != DType::Index || Sums::default().of(graph, lower).coefficient(self.range) >= 0 {
+        if graph.dtype(lower) != DType::Index || Affine::of(graph, lower).coefficient(self.range) >= 0 {
             return Ok(None);
         }
-        let Some(first) = replace(graph, &[self.lower], self.range, &Sum::constant(0), None)? else { return Ok(None) };
+        let Some(first) = replace(graph, &[self.lower], self.range, &Affine::number(0), None)? else { return Ok(None) };
         let (have, dims) = (graph.props(first[0]).shape.clone(), graph.props(self.value).shape.clone());
         if have == dims {
             return Ok(Some(first[0]));

@@ -5,13 +5,13 @@
 //! in blocks of doubling size. A sum from i on runs the loop backwards.
 
 use super::maximum;
-use crate::lower::fold::{both, identity, less};
+use crate::lower::fold::{both, identity};
 use crate::lower::live::{self, Live, RangeSet};
 use crate::lower::replace::{replace, replace_in_loop};
-use crate::lower::sum::Sum;
-use crate::lower::terms::{Relation, Sums, Terms, under};
+use crate::lower::terms::{Terms, under};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use tinyspec_ir::affine::{Affine, Limit, less};
 use tinyspec_ir::dim::{shape, static_shape};
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result};
@@ -36,8 +36,8 @@ pub(in super::super) fn scan(graph: &mut Graph, sink: NodeId) -> Result<NodeId> 
             None if first.counters.is_empty() => return Ok(sink),
             None => {
                 for &Counter { range, .. } in &first.counters {
-                    let trips = Sums::default().of(graph, graph.source(range, 0));
-                    let backwards = trips.plus(&Sum::constant(-1)).plus(&Sum::atom(range).scale(-1));
+                    let trips = Affine::of(graph, graph.source(range, 0));
+                    let backwards = trips.offset(-1).minus(&Affine::atom(range));
                     sink = replace_in_loop(graph, sink, range, &backwards)?;
                 }
                 sink
@@ -103,7 +103,7 @@ struct Running {
     range: NodeId,
     trips: Dim,
     /// The term that joins at each place of the output.
-    position: Sum,
+    position: Affine,
     /// The sum starts there, instead of ending there.
     is_suffix: bool,
     /// The least and the greatest position.
@@ -121,15 +121,13 @@ impl Running {
         }
         let (value, range) = (graph.source(node, 0), graph.source(node, 1));
         let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(None) };
-        let mut sums = Sums::default();
-        let terms = Terms::of(graph, &mut sums, op, value)?;
+        let terms = Terms::of(graph, op, value)?;
         for (number, condition) in terms.conditions.iter().enumerate() {
-            let Relation::NotNegative(sum) = &condition.relation else { continue };
-            let factor = sum.coefficient(range);
-            if factor.abs() != 1 {
-                continue;
-            }
-            let position = sum.plus(&Sum::atom(range).scale(-factor)).scale(-factor);
+            let (position, is_suffix) = match condition.constraint.as_ref().and_then(|own| own.limit(graph, range)) {
+                Some(Limit::Least(position)) => (position, true),
+                Some(Limit::Greatest(position)) => (position, false),
+                _ => continue,
+            };
             let Some(trips) = live::bound(graph, range) else { continue };
             let mut running = Running {
                 node,
@@ -137,9 +135,9 @@ impl Running {
                 value,
                 range,
                 trips,
-                ends: (Dim::from(position.constant), Dim::from(position.constant)),
+                ends: (Dim::from(position.constant()), Dim::from(position.constant())),
                 position,
-                is_suffix: factor == 1,
+                is_suffix,
                 counters: SmallVec::new(),
                 tile: None,
             };
@@ -158,7 +156,7 @@ impl Running {
 
     /// The position walks without a gap: loops over tiles, or one of them.
     fn follow(&mut self, graph: &Graph) -> bool {
-        for &(atom, factor) in &self.position.terms {
+        for &(atom, factor) in self.position.terms() {
             let (least, most) = match (graph.op(atom), graph.arg(atom)) {
                 (Op::Range, Arg::Range { axis: AxisType::Loop, .. }) => {
                     let Some(trips) = live::bound(graph, atom) else { return false };
@@ -287,10 +285,10 @@ impl Running {
     fn joins(&self, graph: &mut Graph) -> Result<Option<NodeId>> {
         let mut inside = None;
         if self.ends.0.bounds().0 < 0 {
-            inside = Some(less(graph, &Sum::constant(-1), &self.position)?);
+            inside = Some(less(graph, &Affine::number(-1), &self.position)?);
         }
         if (&self.trips - &self.ends.1).bounds().0 < 1 {
-            let trips = Sums::default().of(graph, graph.source(self.range, 0));
+            let trips = Affine::of(graph, graph.source(self.range, 0));
             let below = less(graph, &self.position, &trips)?;
             inside = both(graph, inside, Some(below))?;
         }
@@ -315,7 +313,7 @@ impl Running {
         let Some((axis, counting, size)) = self.tile else { return Ok(terms) };
         let mirrored = |place: i64| if self.is_suffix { size - 1 - place } else { place };
         let counted = match self.is_suffix {
-            true => Sum::constant(size - 1).plus(&Sum::atom(counting).scale(-1)).emit(graph)?,
+            true => Affine::number(size - 1).minus(&Affine::atom(counting)).emit(graph)?,
             false => counting,
         };
         let mut total = terms;

@@ -2,11 +2,11 @@
 //! the other half's sums to their own, through LOCAL memory, until one sum is left.
 
 use super::Stage;
-use crate::lower::fold::{both, identity, less};
+use crate::lower::fold::{both, identity};
 use crate::lower::live::trips;
 use crate::lower::loops::closed;
-use crate::lower::sum::Sum;
 use smallvec::SmallVec;
+use tinyspec_ir::affine::{Affine, less};
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 impl Stage {
@@ -62,9 +62,9 @@ impl Stage {
         let mut half = (count as u64).next_power_of_two() as i64 / 2;
         while half > 0 {
             let nothing = identity(graph, Op::Add, dtype);
-            let is_left = less(graph, &parts.sum, &Sum::constant(half.min(count - half)))?;
+            let is_left = less(graph, &parts.sum, &Affine::number(half.min(count - half)))?;
             let gate = both(graph, exists, Some(is_left))?;
-            let other = load(graph, ready, &cell.plus(&Sum::constant(half)), nothing, gate)?;
+            let other = load(graph, ready, &cell.offset(half), nothing, gate)?;
             // What is in its own cell each thread still has.
             sum = graph.alu(op, &[sum, other])?;
             ready = self.pass(graph, buffer, ready, &cell, sum, gate, &tiles)?;
@@ -82,7 +82,7 @@ impl Stage {
         graph: &mut Graph,
         buffer: NodeId,
         ready: NodeId,
-        cell: &Sum,
+        cell: &Affine,
         value: NodeId,
         gate: Option<NodeId>,
         tiles: &[NodeId],
@@ -98,7 +98,7 @@ impl Stage {
     }
 }
 
-fn load(graph: &mut Graph, buffer: NodeId, cell: &Sum, nothing: NodeId, gate: Option<NodeId>) -> Result<NodeId> {
+fn load(graph: &mut Graph, buffer: NodeId, cell: &Affine, nothing: NodeId, gate: Option<NodeId>) -> Result<NodeId> {
     let cell = cell.emit(graph)?;
     let place = graph.add(Op::Index, &[buffer, cell], Arg::None)?;
     let arg = Arg::Load { device: None, addrspace: AddrSpace::Reg };
@@ -110,19 +110,19 @@ fn load(graph: &mut Graph, buffer: NodeId, cell: &Sum, nothing: NodeId, gate: Op
 
 /// Indices as digits of one number.
 struct Places {
-    sum: Sum,
+    sum: Affine,
     count: i64,
 }
 
 impl Default for Places {
     fn default() -> Places {
-        Places { sum: Sum::constant(0), count: 1 }
+        Places { sum: Affine::number(0), count: 1 }
     }
 }
 
 impl Places {
     fn add(&mut self, index: NodeId, trips: i64) {
-        self.sum = self.sum.plus(&Sum::atom(index).scale(self.count));
+        self.sum = self.sum.plus(&Affine::atom(index).scale(self.count));
         self.count = self.count.saturating_mul(trips);
     }
 }

@@ -1,13 +1,13 @@
 //! Which Specials a parallel Range is made of: at most three, each within the limits of a launch.
 
 use super::axes::{Axes, Axis, numbered};
-use crate::lower::fold::{both, less};
+use crate::lower::fold::both;
 use crate::lower::live::RangeSet;
-use crate::lower::sum::{self, Sum};
 use smallvec::SmallVec;
 use tinyspec_backends::Workgroups;
+use tinyspec_ir::affine::{Affine, less};
 use tinyspec_ir::special::{DIMENSIONS, SpecialIndex};
-use tinyspec_ir::{Builder, Error, ErrorKind, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Builder, Error, ErrorKind, Graph, NodeId, Result};
 
 /// A dimension of the launch, as names of Specials go.
 type Kind = fn(usize) -> SpecialIndex;
@@ -18,7 +18,7 @@ pub(super) struct Indices {
     /// The index of each axis.
     numbers: Vec<usize>,
     /// Each index over the Specials, and as a node.
-    sums: Vec<(Sum, NodeId)>,
+    sums: Vec<(Affine, NodeId)>,
     /// The greatest number of trips of each index.
     sizes: Vec<i64>,
     specials: SmallVec<[NodeId; DIMENSIONS]>,
@@ -41,7 +41,7 @@ impl Indices {
         let mut indices = Indices { axes, numbers, sums: vec![], sizes, specials: SmallVec::new(), exists: None };
         let fits = indices.sizes.len() <= DIMENSIONS
             && indices.sizes.iter().zip(limits).all(|(&size, &limit)| size <= limit as i64);
-        let mut sums: Vec<Sum> = Vec::new();
+        let mut sums: Vec<Affine> = Vec::new();
         if fits {
             for (dimension, &size) in indices.sizes.clone().iter().enumerate() {
                 sums.push(indices.special(graph, size, kind(dimension))?);
@@ -52,8 +52,8 @@ impl Indices {
                 if number + 1 == indices.sizes.len() {
                     sums.push(rest.clone());
                 } else {
-                    sums.push(sum::combine(graph, Op::Mod, &[rest.clone(), Sum::constant(size)])?);
-                    rest = sum::combine(graph, Op::Idiv, &[rest, Sum::constant(size)])?;
+                    sums.push(rest.remainder(graph, size)?);
+                    rest = rest.quotient(graph, size)?;
                 }
             }
         }
@@ -64,18 +64,18 @@ impl Indices {
         Ok(indices)
     }
 
-    fn special(&mut self, graph: &mut Graph, size: i64, index: SpecialIndex) -> Result<Sum> {
+    fn special(&mut self, graph: &mut Graph, size: i64, index: SpecialIndex) -> Result<Affine> {
         let bound = graph.index(size);
         let special = graph.special(bound, index)?;
         self.specials.push(special);
-        Ok(Sum::atom(special))
+        Ok(Affine::atom(special))
     }
 
     /// One number for all indices, over as many dimensions of the launch as it needs.
-    fn linear(&mut self, graph: &mut Graph, limits: &[usize; DIMENSIONS], kind: Kind) -> Result<Sum> {
+    fn linear(&mut self, graph: &mut Graph, limits: &[usize; DIMENSIONS], kind: Kind) -> Result<Affine> {
         let size = self.sizes.iter().try_fold(1i64, |product, &size| product.checked_mul(size));
         let mut left = size.unwrap_or(i64::MAX);
-        let (mut linear, mut stride) = (Sum::constant(0), 1i64);
+        let (mut linear, mut stride) = (Affine::number(0), 1i64);
         for (dimension, &limit) in limits.iter().enumerate() {
             let limit = limit as i64;
             // Without a rest where that can be.
@@ -96,7 +96,7 @@ impl Indices {
             return Err(Error::new(ErrorKind::Unsupported, "special", message).help("make the tensor smaller"));
         }
         if let Some(size) = size.filter(|&size| size != stride) {
-            self.exists = Some(less(graph, &linear, &Sum::constant(size))?);
+            self.exists = Some(less(graph, &linear, &Affine::number(size))?);
         }
         Ok(linear)
     }
@@ -132,7 +132,7 @@ impl Indices {
                 None => continue,
             };
             if trips < self.sizes[number] {
-                let within = less(graph, sum, &Sum::constant(trips))?;
+                let within = less(graph, sum, &Affine::number(trips))?;
                 gate = both(graph, gate, Some(within))?;
             }
         }

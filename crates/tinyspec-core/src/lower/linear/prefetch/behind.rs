@@ -18,10 +18,10 @@ pub(super) fn find(graph: &Graph, nest: &LoopNest, target: &Target, found: &mut 
         let mut lines = FxHashSet::default();
         for load in loads_behind(graph, nest, own.end) {
             let Some((buffer, sum)) = in_param(graph, graph.source(load, 0)) else { continue };
-            let is_known = sum.terms.iter().all(|term| visible.contains(&term.0) || graph.op(term.0) == Op::Param);
+            let is_known = sum.atoms().all(|atom| visible.contains(&atom) || graph.op(atom) == Op::Param);
             let is_far = bytes(graph, buffer) > target.cache_bytes[1] as i64;
-            let line = sum.constant.saturating_mul(graph.dtype(buffer).size() as i64) / LINE;
-            if is_known && is_far && lines.len() < MOST && lines.insert((buffer, sum.terms.clone(), line)) {
+            let line = sum.constant().saturating_mul(graph.dtype(buffer).size() as i64) / LINE;
+            if is_known && is_far && lines.len() < MOST && lines.insert((buffer, sum.without_constant(), line)) {
                 found(own.start, Fetch { buffer, index: sum, instruction: Instruction::Prefetch });
             }
         }

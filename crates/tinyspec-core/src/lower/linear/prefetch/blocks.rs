@@ -6,7 +6,8 @@ use crate::lower::linear::Instructions;
 use rustc_hash::FxHashMap;
 use std::iter::once;
 use tinyspec_backends::Target;
-use tinyspec_ir::address::{Sum, in_param};
+use tinyspec_ir::address::in_param;
+use tinyspec_ir::affine::{Affine, Footprint};
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::instructions::lanes;
 use tinyspec_ir::{Arg, Graph, NodeId, Op, Result};
@@ -26,7 +27,7 @@ const FRACTION: i64 = 1 << 20;
 pub(super) struct Block {
     buffer: NodeId,
     /// Where the block begins, in elements.
-    start: Sum,
+    start: Affine,
     /// The stride between runs of lines in bytes and their number, innermost first.
     rows: Vec<(i64, i64)>,
     /// Lines of a run.
@@ -80,7 +81,7 @@ fn first_trip(inside: &[Inner], read: &Read, mut constants: Vec<i64>) -> Vec<i64
 /// A Load from a Param.
 struct Read {
     buffer: NodeId,
-    index: Sum,
+    index: Affine,
     lanes: i64,
 }
 
@@ -175,7 +176,7 @@ impl Blocks<'_> {
         let inner =
             |inner: &Loop| Some(Inner { range: inner.range, trips: inner.all_trips()?, unrolled: inner.unrolled });
         let Some(inside) = within.map(inner).collect::<Option<Vec<Inner>>>() else { return Vec::new() };
-        let step = |index: &Sum| index.coefficient(own.range);
+        let step = |index: &Affine| index.coefficient(own.range);
         let is_meant = |read: &Read| match reads {
             Reads::All => true,
             Reads::Again => step(&read.index) == 0,
@@ -188,9 +189,10 @@ impl Blocks<'_> {
             if blocks.iter().any(|block| block.buffer == read.buffer) {
                 continue;
             }
-            let same =
-                reads_found.iter().filter(|other| other.buffer == read.buffer && other.index.terms == read.index.terms);
-            let constants = first_trip(&inside, read, same.map(|other| other.index.constant).collect());
+            let same = reads_found
+                .iter()
+                .filter(|other| other.buffer == read.buffer && other.index.terms() == read.index.terms());
+            let constants = first_trip(&inside, read, same.map(|other| other.index.constant()).collect());
             if reads == Reads::Rows && (constants.len() < LEAST_ROWS || !self.is_crowded(read.buffer)) {
                 continue;
             }
@@ -219,36 +221,38 @@ impl Blocks<'_> {
         if length <= second {
             return None;
         }
-        let mut steps: Vec<(i64, i64)> = vec![(size, read.lanes)];
+        let mut steps: Vec<(i64, i64)> = vec![(1, read.lanes)];
         // The reads of a tile are adjacent.
         if let [one, other, ..] = constants[..] {
-            steps.push(((other - one).checked_mul(size)?, constants.len() as i64));
+            steps.push((other - one, constants.len() as i64));
         }
-        let mut start = Sum { terms: Vec::new(), constant: *constants.first()? };
-        for &(node, factor) in &read.index.terms {
-            match inside.iter().find(|inner| inner.range == node) {
-                Some(inner) if factor > 0 => steps.push((inner.step(factor).checked_mul(size)?, inner.trips)),
-                None if self.is_around(around, node) => start.terms.push((node, factor)),
+        let inner = |node: NodeId| inside.iter().find(|inner| inner.range == node);
+        for &(node, factor) in read.index.terms() {
+            match inner(node) {
+                Some(inner) if factor > 0 => steps.push((inner.step(factor), inner.trips)),
+                None if self.is_around(around, node) => {}
                 _ => return None,
             }
         }
-        let moves = start.terms.iter().any(|term| term.0 == self.nest.loops[around].range);
-        steps.sort_unstable();
-        // A step within the extent of the smaller ones extends it; a larger one repeats it.
-        let (mut reach, mut rows) = (size, Vec::<(i64, i64)>::new());
-        for (step, trips) in steps {
+        let start = read.index.filter(|node| inner(node).is_none()).without_constant().offset(*constants.first()?);
+        let moves = start.coefficient(self.nest.loops[around].range) != 0;
+        let footprint = Footprint::of(steps);
+        let mut rows = Vec::<(i64, i64)>::new();
+        for (distance, count) in footprint.rows {
+            let distance = distance.checked_mul(size)?;
             match rows.last_mut() {
-                Some(last) if step <= last.0.saturating_mul(last.1) && step % last.0 == 0 => {
-                    last.1 = last.1.max(step / last.0 * (trips - 1) + last.1);
+                // Rows between the rows.
+                Some(last) if distance <= last.0.saturating_mul(last.1) && distance % last.0 == 0 => {
+                    last.1 = last.1.max(distance / last.0 * (count - 1) + last.1);
                 }
-                None if step <= reach => reach = reach.checked_add(step.checked_mul(trips - 1)?)?,
-                _ => rows.push((step, trips)),
+                _ => rows.push((distance, count)),
             }
         }
+        let is_whole = |elements: i64| elements.wrapping_mul(size) % LINE == 0;
         let aligned = rows.iter().all(|row| row.0 % LINE == 0)
-            && start.terms.iter().all(|term| term.1 * size % LINE == 0)
-            && start.constant * size % LINE == 0;
-        let run = (reach + LINE - 1) / LINE + i64::from(!aligned && !rows.is_empty());
+            && start.terms().iter().all(|term| is_whole(term.1))
+            && is_whole(start.constant());
+        let run = (footprint.run.checked_mul(size)? + LINE - 1) / LINE + i64::from(!aligned && !rows.is_empty());
         let is_far = length > last / 2;
         let buffer = read.buffer;
         let block = Block { buffer, start, rows, run, around, is_far, is_small: false, is_awaited: false };
@@ -344,7 +348,7 @@ impl Block {
 
     /// Where the block of the next trip begins; after the last trip, that of the next trip of the loop around it.
     fn next(&self, index: &mut Arithmetic, nest: &LoopNest, around: &[usize]) -> Result<NodeId> {
-        let mut start = index.number(self.start.constant);
+        let mut start = index.number(self.start.constant());
         let mut further: Option<NodeId> = None;
         for &number in around {
             let own = &nest.loops[number];

@@ -3,7 +3,8 @@
 use super::{Fetch, LINE, LoopNest, bytes, is_barrier, is_local};
 use rustc_hash::FxHashMap;
 use tinyspec_backends::Target;
-use tinyspec_ir::address::{Sum, base_and_index, behind_after, register};
+use tinyspec_ir::address::{base_and_index, behind_after, register};
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::instructions::lanes;
 use tinyspec_ir::{Graph, NodeId, Op};
@@ -41,7 +42,7 @@ struct Row {
 struct Access {
     load: NodeId,
     buffer: NodeId,
-    index: Sum,
+    index: Affine,
     bytes: i64,
     /// Bytes that a trip of the innermost loop, and one of the loop around it, go on by.
     step: i64,
@@ -91,8 +92,7 @@ pub(super) fn find(graph: &Graph, nest: &LoopNest, target: &Target, found: &mut 
                 let Some(access) = streams.access(node) else { continue };
                 let ways = [streams.far_apart(&access), streams.next_row(&access), streams.page_ahead(&access)];
                 for (ahead, instruction) in ways.into_iter().flatten() {
-                    let mut index = access.index.clone();
-                    index.constant += ahead / graph.dtype(access.buffer).size() as i64;
+                    let index = access.index.offset(ahead / graph.dtype(access.buffer).size() as i64);
                     found(position, Fetch { buffer: access.buffer, index, instruction });
                 }
             }
@@ -110,8 +110,8 @@ impl Streams<'_> {
         let (base, index) = base_and_index(graph, place).filter(|_| register(graph, place).is_none())?;
         let index = match index {
             Some(index) if lanes(graph, index) > 1 => return None,
-            Some(index) => Sum::of(graph, index),
-            None => Sum::default(),
+            Some(index) => Affine::of(graph, index),
+            None => Affine::default(),
         };
         let size = graph.dtype(base).size() as i64;
         let step_of = |number: Option<&usize>| {
@@ -119,7 +119,7 @@ impl Streams<'_> {
             range.map_or(0, |range| index.coefficient(range)).saturating_mul(size)
         };
         let (step, row) = (step_of(self.open.last()), step_of(self.open.iter().nth_back(1)));
-        let start = index.clone().where_all_hold(graph).constant.saturating_mul(size);
+        let start = index.where_all_hold(graph).constant().saturating_mul(size);
         Some(Access {
             load,
             buffer: behind_after(graph, base),

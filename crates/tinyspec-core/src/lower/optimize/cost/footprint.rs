@@ -3,6 +3,7 @@
 use super::loops::Loops;
 use crate::lower::live::RangeSet;
 use tinyspec_ir::NodeId;
+use tinyspec_ir::affine::Footprint;
 
 /// Bytes that move together.
 const LINE: f64 = 64.0;
@@ -12,7 +13,7 @@ const WAYS: f64 = 12.0;
 /// How an access moves through its buffer.
 pub(super) struct Walk {
     /// Elements that a trip of each axis moves it by.
-    pub steps: Vec<f64>,
+    pub steps: Vec<i64>,
     /// Ranges it is inside of.
     pub open: RangeSet,
     /// Bytes of an element.
@@ -35,20 +36,12 @@ impl Walk {
         if !self.regular {
             return Runs { length: 1.0, count: inside.map(|axis| loops.trips(axis)).product(), apart: 1.0 };
         }
-        let mut moves: Vec<(f64, f64)> =
-            inside.map(|axis| (self.steps[axis], loops.trips(axis))).filter(|&(step, _)| step > 0.0).collect();
-        moves.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut runs = Runs { length: 1.0, count: 1.0, apart: f64::INFINITY };
-        for (step, trips) in moves {
-            if step <= runs.length {
-                runs.length += (trips - 1.0) * step;
-            } else {
-                // What steps over more than a run starts others.
-                runs.count *= trips;
-                runs.apart = runs.apart.min(power_of_two(step));
-            }
+        let Footprint { run, rows } = Footprint::of(inside.map(|axis| (self.steps[axis], loops.trips(axis) as i64)));
+        Runs {
+            length: run as f64,
+            count: rows.iter().map(|row| row.1 as f64).product(),
+            apart: rows.iter().map(|row| power_of_two(row.0) as f64).fold(f64::INFINITY, f64::min),
         }
-        runs
     }
 
     /// Distinct elements that the loops from axis `first` on reach.
@@ -86,9 +79,8 @@ struct Runs {
 }
 
 /// The greatest power of two that divides it.
-pub(super) fn power_of_two(number: f64) -> f64 {
-    let number = number as i64;
-    (number & number.wrapping_neg()).max(1) as f64
+pub(super) fn power_of_two(number: i64) -> i64 {
+    (number & number.wrapping_neg()).max(1)
 }
 
 /// Bytes of all walks together, each as many as `of` says: of walks of one buffer that are all inside of the same loops,

@@ -12,7 +12,6 @@ use super::space::Space;
 use crate::lower::live::RangeSet;
 use crate::lower::select::decompose::Sizes;
 use crate::lower::select::devectorize::stride::is_near;
-use crate::lower::sum::Sum;
 use footprint::{Walk, power_of_two};
 use loops::Loops;
 pub(crate) use loops::NAMED_TRIPS;
@@ -21,6 +20,7 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::fmt;
 use tinyspec_backends::Target;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op};
 
 /// Cycles a nanosecond of the nominal core.
@@ -169,7 +169,7 @@ struct Model<'a> {
 }
 
 /// Reduces that grow with a loop take one term a trip of it: their own Ranges are no loops, but that one.
-struct Carried(SmallVec<[(NodeId, Sum); 1]>);
+struct Carried(SmallVec<[(NodeId, Affine); 1]>);
 
 impl Carried {
     fn of(kernel: &Kernel) -> Carried {
@@ -183,7 +183,7 @@ impl Carried {
     fn open(&self, kernel: &Kernel, open: RangeSet) -> RangeSet {
         self.0.iter().fold(open, |open, (range, place)| match open & kernel.live.bit(*range) {
             0 => open,
-            bit => place.terms.iter().fold(open & !bit, |open, &(output, _)| open | kernel.live.bit(output)),
+            bit => place.atoms().fold(open & !bit, |open, output| open | kernel.live.bit(output)),
         })
     }
 
@@ -192,7 +192,7 @@ impl Carried {
         access.open = self.open(kernel, access.open);
         for (range, place) in &self.0 {
             let factor = access.index.coefficient(*range);
-            let moved = place.plus(&Sum::atom(*range).scale(-1)).scale(factor);
+            let moved = place.minus(&Affine::atom(*range)).scale(factor);
             access.index = access.index.plus(&moved);
         }
         access
@@ -348,7 +348,7 @@ impl<'a> Model<'a> {
             let Some(outer) = others.find(|&outer| self.are_one(outer, last)) else { break };
             (last, trips) = (outer, trips * self.loops.trips(outer));
         }
-        power_of_two(trips).min(self.lanes)
+        (power_of_two(trips as i64) as f64).min(self.lanes)
     }
 
     /// Each access, or the copy that it reads, has two axes of a tile in it as if they were one.
@@ -441,7 +441,7 @@ impl<'a> Model<'a> {
         let regular = access.is_regular(self.graph);
         let elements = self.graph.props(access.buffer).element_count().as_const();
         Walk {
-            steps: (0..self.space.axes.len()).map(|axis| self.step(access, axis).unsigned_abs() as f64).collect(),
+            steps: (0..self.space.axes.len()).map(|axis| self.step(access, axis)).collect(),
             open: access.open,
             size: access.dtype.size() as f64,
             regular,

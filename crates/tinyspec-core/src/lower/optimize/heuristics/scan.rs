@@ -8,7 +8,7 @@ impl Planner<'_> {
     /// The output ranges along which some Reduce is carried.
     pub(super) fn carried(&self) -> Vec<usize> {
         let carried = self.kernel.reductions.iter().filter_map(|reduction| reduction.carried.as_ref());
-        let ranges = carried.flat_map(|place| place.terms.iter().map(|&(range, _)| range));
+        let ranges = carried.flat_map(|place| place.atoms());
         let mut origins: Vec<usize> = ranges.filter_map(|range| self.space.origin(range)).collect();
         origins.sort_unstable();
         origins.dedup();

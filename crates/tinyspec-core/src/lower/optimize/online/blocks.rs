@@ -3,14 +3,13 @@
 use super::blocking::{Blocking, Lengths, Piece, pieces};
 use super::bodies::{Local, Nest, Places, Run};
 use super::form::{Form, Greatest};
-use crate::lower::fold::less;
 use crate::lower::live;
 use crate::lower::loops::{closed, grouped};
 use crate::lower::optimize::{bounds, nans};
-use crate::lower::sum::{self, Sum};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
+use tinyspec_ir::affine::{Affine, less};
 use tinyspec_ir::{Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
 /// The Ranges of a block of the streamed axis. Those of tiles come before the lane's, so that vectors lie along that.
@@ -19,7 +18,7 @@ struct Segment {
     /// Streamed Ranges around the last one, and the loop over blocks.
     around: Vec<NodeId>,
     /// Position of the block.
-    start: Sum,
+    start: Affine,
     scores: Run,
     greatest: Run,
     powers: Run,
@@ -68,26 +67,26 @@ pub(super) fn build<'a>(
     if all > 1 {
         nest.global = Some(nest.range(all, AxisType::Global)?);
     }
-    let number = nest.global.map_or(Sum::constant(0), Sum::atom);
+    let number = nest.global.map_or(Affine::number(0), Affine::atom);
     let mut known = FxHashMap::default();
     let mut step = all;
     for &(range, trips) in &batch {
         step /= trips;
-        let whole = sum::combine(nest.graph, Op::Idiv, &[number.clone(), Sum::constant(step)])?;
-        let at = sum::combine(nest.graph, Op::Mod, &[whole, Sum::constant(trips)])?.emit(nest.graph)?;
+        let whole = number.quotient(nest.graph, step)?;
+        let at = whole.remainder(nest.graph, trips)?.emit(nest.graph)?;
         known.insert(range, at);
     }
-    let strip = sum::combine(nest.graph, Op::Mod, &[number, Sum::constant(strips)])?;
+    let strip = number.remainder(nest.graph, strips)?;
 
     // The Ranges of tiles.
     let power = |trips: i64| (trips & trips.wrapping_neg()).min(lanes);
-    let mut packing: Vec<(Vec<NodeId>, Sum, FxHashMap<NodeId, NodeId>)> = Vec::new();
+    let mut packing: Vec<(Vec<NodeId>, Affine, FxHashMap<NodeId, NodeId>)> = Vec::new();
     for product in &form.products {
-        let (mut ranges, mut at, mut steps) = (Vec::new(), Sum::constant(0), known.clone());
+        let (mut ranges, mut at, mut steps) = (Vec::new(), Affine::number(0), known.clone());
         for (position, &range) in product.inner.iter().enumerate() {
             let trips = trips(nest.graph, range);
             let tile = if position + 1 == product.inner.len() { power(trips) } else { 1 };
-            let run = nest.run(&Sum::constant(0), (trips / tile, AxisType::Loop), (tile, AxisType::Upcast))?;
+            let run = nest.run(&Affine::number(0), (trips / tile, AxisType::Loop), (tile, AxisType::Upcast))?;
             at = at.scale(trips).plus(&run.at);
             steps.insert(range, run.at.emit(nest.graph)?);
             ranges.extend(run.ranges);
@@ -98,7 +97,7 @@ pub(super) fn build<'a>(
     let rows_of = |nest: &mut Nest| -> Result<Vec<Run>> {
         let run = |nest: &mut Nest, piece: &Piece| {
             let (tiles, height) = ((piece.tiles * piece.blocks, AxisType::Loop), (piece.height, AxisType::Upcast));
-            nest.run(&Sum::constant(piece.start), tiles, height)
+            nest.run(&Affine::number(piece.start), tiles, height)
         };
         row_pieces.iter().map(|piece| run(nest, piece)).collect()
     };
@@ -110,13 +109,13 @@ pub(super) fn build<'a>(
             let trips = trips(nest.graph, range);
             around.push(nest.range(trips, AxisType::Loop)?);
         }
-        let block = nest.run(&Sum::constant(piece.start), (piece.blocks, AxisType::Loop), (1, AxisType::Loop))?;
+        let block = nest.run(&Affine::number(piece.start), (piece.blocks, AxisType::Loop), (1, AxisType::Loop))?;
         let start = match block.ranges.first() {
-            Some(&range) => Sum::constant(piece.start).plus(&Sum::atom(range).scale(piece.rows())),
+            Some(&range) => Affine::atom(range).scale(piece.rows()).offset(piece.start),
             None => block.at,
         };
         around.extend(block.ranges);
-        let zero = Sum::constant(0);
+        let zero = Affine::number(0);
         let scores = nest.run(&zero, (piece.tiles, AxisType::Loop), (piece.height, AxisType::Upcast))?;
         let unrolled = power(piece.rows()).min(4);
         let greatest = nest.run(&zero, (piece.rows() / unrolled, AxisType::Reduce), (unrolled, AxisType::Unroll))?;
@@ -133,15 +132,15 @@ pub(super) fn build<'a>(
     let stored = match row {
         Some(_) => {
             let tile = power(rows);
-            Some(nest.run(&Sum::constant(0), (rows / tile, AxisType::Loop), (tile, AxisType::Upcast))?)
+            Some(nest.run(&Affine::number(0), (rows / tile, AxisType::Loop), (tile, AxisType::Upcast))?)
         }
         None => None,
     };
 
-    let position = strip.scale(width).plus(&Sum::atom(lane));
+    let position = strip.scale(width).plus(&Affine::atom(lane));
     let inside = match length % width {
         0 => None,
-        _ => Some(less(nest.graph, &position, &Sum::constant(length))?),
+        _ => Some(less(nest.graph, &position, &Affine::number(length))?),
     };
     let places = Places { known, lane: (form.lane, position), inside };
     let greatest = match &form.greatest {
@@ -186,7 +185,7 @@ pub(super) fn build<'a>(
 
 impl Blocks<'_, '_> {
     /// The lanes' factor of a product, in vectors for every step of it.
-    fn pack(&mut self, ranges: &[NodeId], at: &Sum, value: NodeId, size: i64) -> Result<()> {
+    fn pack(&mut self, ranges: &[NodeId], at: &Affine, value: NodeId, size: i64) -> Result<()> {
         let mut local = self.nest.local(size)?;
         let store = self.nest.store(&local, at, self.lane, value)?;
         let filled = closed(self.nest.graph, store, ranges)?;
@@ -202,7 +201,7 @@ impl Blocks<'_, '_> {
         for sum in &self.form.sums {
             let mut local = nest.local(if sum.weight.is_some() { rows } else { 1 })?;
             if sum.weight.is_none() {
-                let start = nest.store(&local, &Sum::constant(0), self.lane, zero)?;
+                let start = nest.store(&local, &Affine::number(0), self.lane, zero)?;
                 nest.after(&mut local, start)?;
             }
             self.sums.push(local);
@@ -223,7 +222,7 @@ impl Blocks<'_, '_> {
             }
         }
         if let Some(greatest) = &mut self.greatest {
-            let start = nest.store(greatest, &Sum::constant(0), self.lane, least)?;
+            let start = nest.store(greatest, &Affine::number(0), self.lane, least)?;
             nest.after(greatest, start)?;
         }
         Ok(())
@@ -266,12 +265,12 @@ impl Blocks<'_, '_> {
         let position = segment.start.plus(&segment.scores.at);
         let mut places = places.with(self.nest.graph, streamed, &position)?;
         for (product, packed) in self.form.products.iter().zip(&self.packed) {
-            let (mut ranges, mut at) = (SmallVec::<[NodeId; 2]>::new(), Sum::constant(0));
+            let (mut ranges, mut at) = (SmallVec::<[NodeId; 2]>::new(), Affine::number(0));
             let mut inside = places.clone();
             for &range in &product.inner {
                 let trips = live::trips(self.nest.graph, range).unwrap_or(1);
                 let step = self.nest.range(trips, AxisType::Reduce)?;
-                at = at.scale(trips).plus(&Sum::atom(step));
+                at = at.scale(trips).plus(&Affine::atom(step));
                 inside.known.insert(range, step);
                 ranges.push(step);
             }
@@ -301,7 +300,7 @@ impl Blocks<'_, '_> {
         let (Some(greatest), Some(scores)) = (&mut self.greatest, &mut self.scores) else {
             return Ok(rule.factor);
         };
-        let (nest, lane, first, target) = (&mut self.nest, self.lane, Sum::constant(0), self.target);
+        let (nest, lane, first, target) = (&mut self.nest, self.lane, Affine::number(0), self.target);
         let mut value = nest.load(scores, &segment.greatest.at, lane)?;
         // A nan among the scores needs no notice here: its power is one.
         if self.loses_nans {
@@ -379,9 +378,9 @@ impl Blocks<'_, '_> {
                 if scale.is_none() {
                     let value = nest.load(matrix, &segment.powers.at, self.lane)?;
                     let total = nest.reduce(Op::Add, value, &segment.powers.ranges)?;
-                    let so_far = nest.load(local, &Sum::constant(0), self.lane)?;
+                    let so_far = nest.load(local, &Affine::number(0), self.lane)?;
                     let total = nest.graph.alu(Op::Add, &[so_far, total])?;
-                    effects.push(nest.store(local, &Sum::constant(0), self.lane, total)?);
+                    effects.push(nest.store(local, &Affine::number(0), self.lane, total)?);
                 }
                 continue;
             };
@@ -409,7 +408,7 @@ impl Blocks<'_, '_> {
 
     /// What the kernel stores, of the sums as they are in the end.
     fn stores(&mut self, row: Option<NodeId>, run: Option<&Run>) -> Result<NodeId> {
-        let (graph, first) = (&mut *self.nest.graph, Sum::constant(0));
+        let (graph, first) = (&mut *self.nest.graph, Affine::number(0));
         let mut places = self.places.clone();
         if let (Some(row), Some(run)) = (row, run) {
             places = places.with(graph, row, &run.at)?;

@@ -2,16 +2,16 @@
 
 use crate::lower::live::next_range_id;
 use crate::lower::replace::replace;
-use crate::lower::sum::Sum;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// A run of positions along an axis: `start + outer · height + inner`.
 #[derive(Clone)]
 pub(super) struct Run {
     /// Where it is.
-    pub at: Sum,
+    pub at: Affine,
     /// Its Ranges, outer ones first.
     pub ranges: SmallVec<[NodeId; 2]>,
 }
@@ -49,7 +49,7 @@ impl<'a> Nest<'a> {
     /// `start` and so many tiles of a height after it.
     pub fn run(
         &mut self,
-        start: &Sum,
+        start: &Affine,
         (tiles, loops): (i64, AxisType),
         (height, tile): (i64, AxisType),
     ) -> Result<Run> {
@@ -57,7 +57,7 @@ impl<'a> Nest<'a> {
         for (trips, step, axis) in [(tiles, height, loops), (height, 1, tile)] {
             if trips > 1 {
                 let range = self.range(trips, axis)?;
-                run.at = run.at.plus(&Sum::atom(range).scale(step));
+                run.at = run.at.plus(&Affine::atom(range).scale(step));
                 run.ranges.push(range);
             }
         }
@@ -75,17 +75,17 @@ impl<'a> Nest<'a> {
         Ok(local)
     }
 
-    fn place(&mut self, local: &Local, row: &Sum, lane: NodeId) -> Result<NodeId> {
-        let at = row.scale(self.width).plus(&Sum::atom(lane)).emit(self.graph)?;
+    fn place(&mut self, local: &Local, row: &Affine, lane: NodeId) -> Result<NodeId> {
+        let at = row.scale(self.width).plus(&Affine::atom(lane)).emit(self.graph)?;
         self.graph.add(Op::Index, &[local.now, at], Arg::None)
     }
 
-    pub fn load(&mut self, local: &Local, row: &Sum, lane: NodeId) -> Result<NodeId> {
+    pub fn load(&mut self, local: &Local, row: &Affine, lane: NodeId) -> Result<NodeId> {
         let place = self.place(local, row, lane)?;
         self.graph.add(Op::Load, &[place], Arg::Load { device: None, addrspace: AddrSpace::Reg })
     }
 
-    pub fn store(&mut self, local: &Local, row: &Sum, lane: NodeId, value: NodeId) -> Result<NodeId> {
+    pub fn store(&mut self, local: &Local, row: &Affine, lane: NodeId, value: NodeId) -> Result<NodeId> {
         let place = self.place(local, row, lane)?;
         self.graph.add(Op::Store, &[place, value], Arg::None)
     }
@@ -115,13 +115,13 @@ pub(super) struct Places {
     /// Values and Ranges that others stand for.
     pub known: FxHashMap<NodeId, NodeId>,
     /// The Range that vectors lie along, its position, and where that is inside, if that is a question.
-    pub lane: (NodeId, Sum),
+    pub lane: (NodeId, Affine),
     pub inside: Option<NodeId>,
 }
 
 impl Places {
     /// The same with a Range at a position.
-    pub fn with(&self, graph: &mut Graph, range: NodeId, at: &Sum) -> Result<Places> {
+    pub fn with(&self, graph: &mut Graph, range: NodeId, at: &Affine) -> Result<Places> {
         let mut places = self.clone();
         let at = at.emit(graph)?;
         places.known.insert(range, at);

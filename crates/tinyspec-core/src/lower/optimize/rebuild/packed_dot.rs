@@ -6,7 +6,6 @@ use crate::lower::fold::identity;
 use crate::lower::live::RangeSet;
 use crate::lower::optimize::kernel::slot;
 use crate::lower::optimize::packed_dot::Product;
-use crate::lower::sum::Sum;
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, Builder, Const, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
 
@@ -48,7 +47,7 @@ impl Rebuild<'_> {
         let axes = std::mem::take(&mut self.axes);
         let word = self.halves(|rebuild, half| {
             let valid = rebuild.valid(graph, access.open, &axes)?;
-            gated_load(graph, access.buffer, &index.plus(&Sum::constant(half * step)), alt, valid)
+            gated_load(graph, access.buffer, &index.offset(half * step), alt, valid)
         });
         self.axes = axes;
         Ok((join(graph, word?)?, padded))

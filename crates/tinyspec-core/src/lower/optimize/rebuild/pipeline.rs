@@ -7,8 +7,8 @@
 
 use crate::lower::live::{self, Live, RangeSet};
 use crate::lower::replace::Replacement;
-use crate::lower::sum::{self, Sum};
 use rustc_hash::FxHashSet;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
 
 /// Elements of a vector of the widest machines; a row of kept values is not a multiple of [`APART`] from the next.
@@ -30,16 +30,16 @@ pub(super) fn pipeline(graph: &mut Graph, sink: NodeId, row: NodeId) -> Result<N
         outside: None,
     };
     for trip in -count..0 {
-        build.trip(&Sum::constant(trip))?;
+        build.trip(&Affine::number(trip))?;
     }
     let bound = build.graph.index(stages.trips - count);
     let counter = build.range(bound, AxisType::Loop)?;
     build.counter = Some(counter);
-    build.trip(&Sum::atom(counter))?;
+    build.trip(&Affine::atom(counter))?;
     build.counter = None;
     build.close(&[counter])?;
     for trip in stages.trips - count..stages.trips {
-        build.trip(&Sum::constant(trip))?;
+        build.trip(&Affine::number(trip))?;
     }
     build.close(&stages.outer)?;
     let effects = build.last;
@@ -223,13 +223,13 @@ impl Build<'_> {
     }
 
     /// One trip of the loop over rows: each stage has a row of its own, if there is one.
-    fn trip(&mut self, trip: &Sum) -> Result<()> {
+    fn trip(&mut self, trip: &Affine) -> Result<()> {
         let stages = self.stages;
-        let exists = |row: &Sum| row.as_constant().is_none_or(|row| (0..stages.trips).contains(&row));
+        let exists = |row: &Affine| row.as_number().is_none_or(|row| (0..stages.trips).contains(&row));
         let count = stages.levels.len();
         let mut stores = exists(trip);
         for (level, cuts) in stages.levels.iter().enumerate() {
-            let row = trip.plus(&Sum::constant((count - level) as i64));
+            let row = trip.offset((count - level) as i64);
             if exists(&row) {
                 let joins = level + 1 == count && stores;
                 self.reduce(cuts, level + 1 == count, &row, joins.then_some(trip))?;
@@ -247,7 +247,7 @@ impl Build<'_> {
     }
 
     /// The Reduces of a level for one row, and in the same loop the stores of another.
-    fn reduce(&mut self, cuts: &[Cut], is_last: bool, row: &Sum, stored: Option<&Sum>) -> Result<()> {
+    fn reduce(&mut self, cuts: &[Cut], is_last: bool, row: &Affine, stored: Option<&Affine>) -> Result<()> {
         let stages = self.stages;
         let mut roots: Vec<NodeId> = cuts.iter().map(|cut| cut.node).collect();
         let kept = if is_last { &stages.kept[..] } else { &[] };
@@ -282,7 +282,7 @@ impl Build<'_> {
     }
 
     /// The stores of a row, in a loop over `ranges`.
-    fn store(&mut self, row: &Sum, columns: &[NodeId], ranges: &[NodeId]) -> Result<()> {
+    fn store(&mut self, row: &Affine, columns: &[NodeId], ranges: &[NodeId]) -> Result<()> {
         let body = self.stages.body;
         let mut copy = self.copy(&[body], row, columns, ranges)?;
         self.last = Some(copy.value(self.graph, body)?);
@@ -308,7 +308,7 @@ impl Build<'_> {
     }
 
     /// A place of a buffer, after something.
-    fn place(&mut self, buffer: NodeId, at: &Sum, after: Option<NodeId>) -> Result<NodeId> {
+    fn place(&mut self, buffer: NodeId, at: &Affine, after: Option<NodeId>) -> Result<NodeId> {
         let mut sources = vec![buffer];
         match after {
             Some(last) => sources.push(last),
@@ -320,17 +320,17 @@ impl Build<'_> {
         self.graph.add(Op::Index, &[buffer, at], Arg::None)
     }
 
-    fn kept_place(&mut self, kept: &Kept, at: Sum, row: &Sum) -> Result<NodeId> {
-        let which = sum::combine(self.graph, Op::Mod, &[row.clone(), Sum::constant(KEPT_ROWS)])?;
+    fn kept_place(&mut self, kept: &Kept, at: Affine, row: &Affine) -> Result<NodeId> {
+        let which = row.remainder(self.graph, KEPT_ROWS)?;
         self.place(kept.buffer, &which.scale(kept.size).plus(&at), self.last)
     }
 
     /// What `roots` are for one row: the numbers of its Reduces are read, Ranges are new ones, those `known` are given.
-    fn copy(&mut self, roots: &[NodeId], row: &Sum, known: &[NodeId], given: &[NodeId]) -> Result<Replacement> {
+    fn copy(&mut self, roots: &[NodeId], row: &Affine, known: &[NodeId], given: &[NodeId]) -> Result<Replacement> {
         let stages = self.stages;
         let mut copy = Replacement::new(stages.row, row, None);
         for (&old, &new) in known.iter().zip(given) {
-            copy.insert_sum(old, Sum::atom(new));
+            copy.insert_sum(old, Affine::atom(new));
         }
         let is_filled = |node: NodeId| stages.kept.iter().find(|kept| kept.filled == node);
         let (mut live, mut pending) = (FxHashSet::default(), roots.to_vec());
@@ -347,7 +347,7 @@ impl Build<'_> {
             match self.graph.op(node) {
                 Op::Range if node != stages.row && !stages.outer.contains(&node) && !known.contains(&node) => {
                     let range = self.again(node)?;
-                    copy.insert_sum(node, Sum::atom(range));
+                    copy.insert_sum(node, Affine::atom(range));
                 }
                 Op::Reduce if !roots.contains(&node) && stages.cut(node).is_some() => {
                     let Some(cut) = stages.cut(node) else { continue };

@@ -9,12 +9,12 @@ mod share;
 
 use super::packed_dot::join;
 use super::{Rebuild, gated_load};
-use crate::lower::fold::{both, conjuncts, less};
+use crate::lower::fold::{both, conjuncts};
 use crate::lower::loops::closed;
 use crate::lower::optimize::kernel::Access;
 use crate::lower::optimize::space::Staged;
-use crate::lower::sum::{Sum, gcd};
 use smallvec::SmallVec;
+use tinyspec_ir::affine::{Affine, gcd, less};
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
 
 /// Elements copied at once along the contiguous axis: a vector of the widest machines.
@@ -66,7 +66,7 @@ struct CopyBlock {
 }
 
 /// `a < b`, as one sum that must be positive.
-type Condition = Sum;
+type Condition = Affine;
 
 impl Rebuild<'_> {
     /// Reads a LOCAL copy of what the axes inside of the staged loop walk over; `None` where that is not regular.
@@ -74,7 +74,7 @@ impl Rebuild<'_> {
         &mut self,
         graph: &mut Graph,
         access: &Access,
-        index: &Sum,
+        index: &Affine,
         (alt, gate): (NodeId, Option<NodeId>),
         form: Form,
         staged: Staged,
@@ -97,10 +97,7 @@ impl Rebuild<'_> {
         };
         let Some(conditions) = conditions else { return Ok(None) };
         let ranges: SmallVec<[NodeId; 8]> = inside.iter().filter_map(|&axis| self.axes[axis]).collect();
-        let regular = |sum: &Sum| {
-            let mut terms = sum.terms.iter();
-            terms.all(|&(atom, _)| ranges.contains(&atom) || !reaches(graph, atom, &ranges))
-        };
+        let regular = |sum: &Affine| sum.atoms().all(|atom| ranges.contains(&atom) || !reaches(graph, atom, &ranges));
         if !regular(index) || !conditions.iter().all(regular) {
             return Ok(None);
         }
@@ -151,7 +148,7 @@ impl Rebuild<'_> {
         // The copy walks the source in its own order, the contiguous axis innermost.
         let mut order: Vec<usize> = (0..groups.len()).collect();
         order.sort_by_key(|&group| std::cmp::Reverse(groups[group].unit));
-        let mut positions: Vec<Sum> = vec![Sum::default(); groups.len()];
+        let mut positions: Vec<Affine> = vec![Affine::default(); groups.len()];
         let mut loops: Vec<NodeId> = Vec::new();
         let (mut inside_source, mut inside_copy) = (None, None);
         if self.shares {
@@ -181,7 +178,7 @@ impl Rebuild<'_> {
                 let bound = graph.index(extent / block.length);
                 let range = self.range(graph, bound, AxisType::Loop)?;
                 loops.insert(around_block, range);
-                positions[group] = Sum::atom(range).scale(block.length);
+                positions[group] = Affine::atom(range).scale(block.length);
                 extent = block.length;
             }
             let is_turned = turned.is_some_and(|(from, to)| group == from || group == to);
@@ -202,18 +199,18 @@ impl Rebuild<'_> {
                     let bound = graph.index(trips);
                     let range = self.range(graph, bound, kind)?;
                     loops.push(range);
-                    positions[group] = positions[group].plus(&Sum::atom(range).scale(step));
+                    positions[group] = positions[group].plus(&Affine::atom(range).scale(step));
                 }
             }
             if chunks * chunk != extent {
-                let within = less(graph, &positions[group], &Sum::constant(extent))?;
+                let within = less(graph, &positions[group], &Affine::number(extent))?;
                 inside_source = both(graph, inside_source, Some(within))?;
                 if strides[group] != 1 && !is_turned {
                     inside_copy = both(graph, inside_copy, Some(within))?;
                 }
             }
         }
-        let moved = |sum: &Sum, rate: &dyn Fn(&Group) -> i64| self.moved(sum, &groups, &positions, rate);
+        let moved = |sum: &Affine, rate: &dyn Fn(&Group) -> i64| self.moved(sum, &groups, &positions, rate);
         let source = moved(index, &|group| group.unit);
         for condition in &conditions {
             let rate = |group: &Group| {
@@ -223,16 +220,16 @@ impl Rebuild<'_> {
                     .unwrap_or(0)
             };
             let condition = moved(condition, &rate);
-            let holds = less(graph, &Sum::constant(0), &condition)?;
+            let holds = less(graph, &Affine::number(0), &condition)?;
             inside_source = both(graph, inside_source, Some(holds))?;
         }
         if self.hulls(access, &groups, &positions).is_none() {
             return Ok(None);
         }
-        let copied = |rebuild: &Self, graph: &mut Graph, source: &Sum| {
+        let copied = |rebuild: &Self, graph: &mut Graph, source: &Affine| {
             let mut inside = inside_source;
             for bound in rebuild.hulls(access, &groups, &positions).unwrap_or_default() {
-                let holds = less(graph, &Sum::constant(0), &bound)?;
+                let holds = less(graph, &Affine::number(0), &bound)?;
                 inside = both(graph, inside, Some(holds))?;
             }
             gated_load(graph, access.buffer, source, alt, inside)
@@ -245,13 +242,12 @@ impl Rebuild<'_> {
                 graph.add(Op::Cast, &[value], arg)?
             }
             Form::Words(step) => {
-                let halves =
-                    self.halves(|rebuild, half| copied(rebuild, graph, &source.plus(&Sum::constant(half * step))))?;
+                let halves = self.halves(|rebuild, half| copied(rebuild, graph, &source.offset(half * step)))?;
                 join(graph, halves)?
             }
         };
         let target =
-            positions.iter().zip(&strides).fold(Sum::default(), |sum, (at, &stride)| sum.plus(&at.scale(stride)));
+            positions.iter().zip(&strides).fold(Affine::default(), |sum, (at, &stride)| sum.plus(&at.scale(stride)));
 
         let dtype = graph.dtype(value);
         let dims = graph.shape(&[Dim::from(size)])?;
@@ -266,9 +262,10 @@ impl Rebuild<'_> {
         };
         let copy = closed(graph, copy, &loops)?;
         let filled = graph.add(Op::After, &[buffer, copy], Arg::None)?;
-        let read = groups.iter().zip(&strides).fold(Sum::default(), |sum, (group, &stride)| {
+        let read = groups.iter().zip(&strides).fold(Affine::default(), |sum, (group, &stride)| {
             let steps = group.steps.iter().filter_map(|&(axis, step)| Some((self.axes[axis]?, step)));
-            let at = steps.fold(Sum::constant(-group.low), |at, (range, step)| at.plus(&Sum::atom(range).scale(step)));
+            let at =
+                steps.fold(Affine::number(-group.low), |at, (range, step)| at.plus(&Affine::atom(range).scale(step)));
             sum.plus(&at.scale(stride))
         });
         gated_load(graph, filled, &read, alt, None).map(Some)
@@ -304,7 +301,7 @@ impl Rebuild<'_> {
     }
 
     /// The groups with those of reductions joined that lie side by side without gaps in the source: one run in memory.
-    fn dense(&self, index: &Sum, groups: &[Group]) -> Option<Vec<Group>> {
+    fn dense(&self, index: &Affine, groups: &[Group]) -> Option<Vec<Group>> {
         let is_whole = |step: &(usize, i64)| {
             let axis = &self.space.axes[step.0];
             axis.kind.is_reduce() && !self.space.origins[axis.origin].padded && step.1 > 0
@@ -343,9 +340,7 @@ impl Rebuild<'_> {
     /// A gate as sums over the new axes that must all be positive; `None` where it is something else.
     fn conditions(&self, graph: &Graph, gate: NodeId) -> Option<Vec<Condition>> {
         let condition = |node: NodeId| match (graph.op(node), graph.sources(node)) {
-            (Op::CmpLt, &[a, b]) if super::is_index(graph, a) => {
-                Some(self.sum(graph, b).plus(&self.sum(graph, a).scale(-1)))
-            }
+            (Op::CmpLt, &[a, b]) if super::is_index(graph, a) => Some(self.sum(graph, b).minus(&self.sum(graph, a))),
             _ => None,
         };
         conjuncts(graph, gate).into_iter().map(condition).collect()
@@ -353,8 +348,8 @@ impl Rebuild<'_> {
 
     /// The axes that the index walks, by the dim of the source that they walk along. A condition is about one dim;
     /// without conditions axes belong together where their walks overlap.
-    fn groups(&self, index: &Sum, inside: &[usize], conditions: &[Condition]) -> Option<Vec<Group>> {
-        let coefficient = |sum: &Sum, axis: usize| self.axes[axis].map_or(0, |range| sum.coefficient(range));
+    fn groups(&self, index: &Affine, inside: &[usize], conditions: &[Condition]) -> Option<Vec<Group>> {
+        let coefficient = |sum: &Affine, axis: usize| self.axes[axis].map_or(0, |range| sum.coefficient(range));
         let mut sets: Vec<SmallVec<[usize; 4]>> = Vec::new();
         let mut conditioned = Vec::new();
         for condition in conditions {
@@ -407,7 +402,7 @@ impl Rebuild<'_> {
 
     /// Elements from the first position of a group to behind its last one; what a schedule runs beyond the bound of a
     /// range does not count.
-    fn reach(&self, index: &Sum, group: &Group) -> i64 {
+    fn reach(&self, index: &Affine, group: &Group) -> i64 {
         let whole = group.unit.saturating_mul(group.extent);
         let [(number, _)] = group.steps.as_slice() else { return whole };
         let axis = &self.space.axes[*number];
@@ -418,7 +413,7 @@ impl Rebuild<'_> {
         whole.min(step.saturating_mul(trips))
     }
 
-    fn group(&self, index: &Sum, axes: &[usize]) -> Option<Group> {
+    fn group(&self, index: &Affine, axes: &[usize]) -> Option<Group> {
         let mut group = Group { steps: SmallVec::new(), unit: 0, low: 0, extent: 1 };
         for &axis in axes {
             let coefficient = index.coefficient(self.axes[axis]?);
@@ -451,22 +446,21 @@ impl Rebuild<'_> {
     }
 
     /// `sum` with the axes of each group replaced by the position of the copy in it.
-    fn moved(&self, sum: &Sum, groups: &[Group], positions: &[Sum], rate: &dyn Fn(&Group) -> i64) -> Sum {
+    fn moved(&self, sum: &Affine, groups: &[Group], positions: &[Affine], rate: &dyn Fn(&Group) -> i64) -> Affine {
         let is_grouped = |atom: NodeId| {
             let mut steps = groups.iter().flat_map(|group| &group.steps);
             steps.any(|&(axis, _)| self.axes[axis] == Some(atom))
         };
-        let outer = sum.terms.iter().copied().filter(|term| !is_grouped(term.0)).collect();
-        let outer = Sum { terms: outer, constant: sum.constant };
+        let outer = sum.filter(|atom| !is_grouped(atom));
         groups.iter().zip(positions).fold(outer, |sum, (group, position)| {
-            let position = position.plus(&Sum::constant(group.low));
+            let position = position.offset(group.low);
             sum.plus(&position.scale(rate(group)))
         })
     }
 
     /// Where the schedule runs beyond the bound of a range, the copy ends with the last position that a trip within
     /// all bounds reads. Sums that must be positive; `None` where the range is spread over windows.
-    fn hulls(&self, access: &Access, groups: &[Group], positions: &[Sum]) -> Option<Vec<Sum>> {
+    fn hulls(&self, access: &Access, groups: &[Group], positions: &[Affine]) -> Option<Vec<Affine>> {
         let mut hulls = Vec::new();
         for (number, origin) in self.space.origins.iter().enumerate() {
             let is_padded = self.kernel.live.bit(origin.range) & access.open & self.padded != 0;
@@ -499,8 +493,8 @@ impl Rebuild<'_> {
                     });
                     let last = rate * (trips - 1);
                     match rate > 0 {
-                        true => Sum::constant(last + most + 1).plus(&at.scale(-1)),
-                        false => at.plus(&Sum::constant(1 - last - least)),
+                        true => Affine::number(last + most + 1).minus(&at),
+                        false => at.offset(1 - last - least),
                     }
                 }
                 _ if is_window => return None,
@@ -509,7 +503,7 @@ impl Rebuild<'_> {
                         let first = group.steps.iter().find(|step| own(step.0));
                         first.map_or(0, |&(axis, step)| self.space.axes[axis].stride / step)
                     });
-                    Sum::constant(trips).plus(&at.scale(-1))
+                    Affine::number(trips).minus(&at)
                 }
             });
         }

@@ -1,9 +1,9 @@
 //! Index arithmetic with dims that have no number yet. An index times a dim is an atom whose factor is remembered, so that
 //! quotients by the dim cancel; what a sum can be at most is a dim, and compared as one.
 
-use super::{Indices, Linear, PLACEHOLDERS, normalise};
+use super::{Indices, PLACEHOLDERS};
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Builder, Dim, Graph, NodeId, Op, Result};
 
 /// What is known of atoms that contain named dims.
@@ -21,8 +21,8 @@ impl Indices {
         match dim.as_const() {
             Some(number) => Ok(self.number(number)),
             None => {
-                let linear = self.linear_of(dim)?;
-                self.build(linear)
+                let form = self.form_of(dim)?;
+                self.build(form)
             }
         }
     }
@@ -43,7 +43,7 @@ impl Indices {
         match factor.as_const() {
             Some(number) => self.scale(a, number),
             None => {
-                let product = self.times(&self.parts(a), factor)?;
+                let product = self.times(&self.form(a), factor)?;
                 self.build(product)
             }
         }
@@ -54,7 +54,7 @@ impl Indices {
         if let Some(number) = divisor.as_const() {
             return self.divide(a, number);
         }
-        let (quotient, rest) = self.cancel(&self.parts(a), divisor)?;
+        let (quotient, rest) = self.cancel(&self.form(a), divisor)?;
         if self.lies_below(&rest, divisor) {
             return self.build(quotient);
         }
@@ -69,7 +69,7 @@ impl Indices {
         if let Some(number) = divisor.as_const() {
             return self.remainder(a, number);
         }
-        let (_, rest) = self.cancel(&self.parts(a), divisor)?;
+        let (_, rest) = self.cancel(&self.form(a), divisor)?;
         let is_below = self.lies_below(&rest, divisor);
         let rest = self.build(rest)?;
         if is_below {
@@ -86,7 +86,7 @@ impl Indices {
         if let Some(high) = high.as_const() {
             return self.within(a, 0, high);
         }
-        let (least, greatest) = self.ends(&self.parts(a));
+        let (least, greatest) = self.ends(&self.form(a));
         let mut gate = None;
         if least.is_none_or(|least| least.bounds().0 < 0) {
             let bound = self.number(-1);
@@ -100,33 +100,20 @@ impl Indices {
         Ok(gate)
     }
 
-    /// `k·D·(y / D) + k·(y mod D)` is `k·y`, for a remainder by a dim that is a term of the sum.
-    pub(super) fn recombine_by(&mut self, linear: &mut Linear, (atom, coefficient): (NodeId, i64)) -> Result<bool> {
-        let Some((inner, divisor)) = self.symbols.remainders.get(&atom).cloned() else { return Ok(false) };
-        let quotient = self.divide_by(inner, &divisor)?;
-        let whole = self.times(&self.parts(quotient), &(divisor * Dim::from(coefficient)))?;
-        if whole.constant != 0 || !whole.terms.iter().all(|term| linear.terms.contains(term)) {
-            return Ok(false);
-        }
-        linear.terms.retain(|term| *term != (atom, coefficient) && !whole.terms.contains(term));
-        let inner = self.scale(inner, coefficient)?;
-        let inner = self.parts(inner);
-        linear.constant = linear.constant.wrapping_add(inner.constant);
-        linear.terms.extend(inner.terms);
-        normalise(linear);
-        Ok(true)
+    /// What a remainder by a dim is of, and the dim.
+    pub(super) fn remainder_of(&self, atom: NodeId) -> Option<(NodeId, Dim)> {
+        self.symbols.remainders.get(&atom).cloned()
     }
 
-    fn linear_of(&mut self, dim: &Dim) -> Result<Linear> {
-        let mut linear = Linear::default();
+    fn form_of(&mut self, dim: &Dim) -> Result<Affine> {
+        let mut form = Affine::default();
         for (atoms, coefficient) in dim.terms() {
-            if atoms.is_empty() {
-                linear.constant = coefficient;
-            } else {
-                linear.terms.push((self.graph.dim(&Dim::product(&atoms, 1))?, coefficient));
-            }
+            form = form.plus(&match atoms.is_empty() {
+                true => Affine::number(coefficient),
+                false => Affine::atom(self.graph.dim(&Dim::product(&atoms, 1))?).scale(coefficient),
+            });
         }
-        Ok(linear)
+        Ok(form)
     }
 
     /// The index and the dim that an atom is the product of.
@@ -139,79 +126,68 @@ impl Indices {
     }
 
     /// `index · factor`, the factor being of any number of terms.
-    fn scaled(&mut self, index: Option<NodeId>, factor: &Dim, sum: &mut Linear) -> Result<()> {
-        let Some(index) = index else {
-            let dim = self.linear_of(factor)?;
-            sum.terms.extend(dim.terms);
-            sum.constant = sum.constant.wrapping_add(dim.constant);
-            return Ok(());
-        };
+    fn scaled(&mut self, index: Option<NodeId>, factor: &Dim) -> Result<Affine> {
+        let Some(index) = index else { return self.form_of(factor) };
+        let mut form = Affine::default();
         for (atoms, coefficient) in factor.terms() {
-            if atoms.is_empty() {
-                sum.terms.push((index, coefficient));
-                continue;
+            let mut atom = index;
+            if !atoms.is_empty() {
+                let factor = Dim::product(&atoms, 1);
+                let node = self.graph.dim(&factor)?;
+                atom = self.graph.alu(Op::Mul, &[index, node])?;
+                self.symbols.products.insert(atom, (index, factor));
             }
-            let factor = Dim::product(&atoms, 1);
-            let node = self.graph.dim(&factor)?;
-            let product = self.graph.alu(Op::Mul, &[index, node])?;
-            self.symbols.products.insert(product, (index, factor));
-            sum.terms.push((product, coefficient));
+            form = form.plus(&Affine::atom(atom).scale(coefficient));
         }
-        Ok(())
+        Ok(form)
     }
 
-    fn times(&mut self, linear: &Linear, factor: &Dim) -> Result<Linear> {
-        let mut product = Linear::default();
-        self.scaled(None, &(factor.clone() * Dim::from(linear.constant)), &mut product)?;
-        for &(atom, coefficient) in &linear.terms {
-            let (index, own) = self.factors(atom);
-            self.scaled(index, &(own * factor.clone() * Dim::from(coefficient)), &mut product)?;
+    /// The products that a form is the sum of: an index, absent for a dim, and its factor.
+    fn products(&self, form: &Affine) -> Vec<(Option<NodeId>, Dim)> {
+        let product = |&(atom, coefficient): &(NodeId, i64)| {
+            let (index, factor) = self.factors(atom);
+            (index, factor * Dim::from(coefficient))
+        };
+        let constant = (form.constant() != 0).then(|| (None, Dim::from(form.constant())));
+        form.terms().iter().map(product).chain(constant).collect()
+    }
+
+    pub(super) fn times(&mut self, form: &Affine, factor: &Dim) -> Result<Affine> {
+        let mut all = Affine::default();
+        for (index, own) in self.products(form) {
+            all = all.plus(&self.scaled(index, &(own * factor.clone()))?);
         }
-        normalise(&mut product);
-        Ok(product)
+        Ok(all)
     }
 
     /// What the divisor's leading term cancels in, already divided, and the rest.
-    fn cancel(&mut self, linear: &Linear, divisor: &Dim) -> Result<(Linear, Linear)> {
+    fn cancel(&mut self, form: &Affine, divisor: &Dim) -> Result<(Affine, Affine)> {
         let Some((atoms, coefficient)) = divisor.terms().into_iter().max_by_key(|(atoms, _)| atoms.len()) else {
-            return Ok((Linear::default(), linear.clone()));
+            return Ok((Affine::default(), form.clone()));
         };
         let leading = Dim::product(&atoms, coefficient);
-        let (mut quotient, mut rest) = (Linear::default(), Linear::default());
-        let constant = (linear.constant != 0).then(|| (None, Dim::from(linear.constant)));
-        let terms: SmallVec<[(Option<NodeId>, Dim); 8]> = linear
-            .terms
-            .iter()
-            .map(|&(atom, coefficient)| {
-                let (index, factor) = self.factors(atom);
-                (index, factor * Dim::from(coefficient))
-            })
-            .chain(constant)
-            .collect();
-        for (index, factor) in terms {
+        let (mut quotient, mut rest) = (Affine::default(), Affine::default());
+        for (index, mut factor) in self.products(form) {
             let ratio = factor.idiv(&leading);
             if factor.as_const().is_none() && ratio.clone() * leading.clone() == factor {
-                self.scaled(index, &ratio, &mut quotient)?;
-                self.scaled(index, &(factor - ratio * divisor.clone()), &mut rest)?;
-            } else {
-                self.scaled(index, &factor, &mut rest)?;
+                quotient = quotient.plus(&self.scaled(index, &ratio)?);
+                factor = factor - ratio * divisor.clone();
             }
+            rest = rest.plus(&self.scaled(index, &factor)?);
         }
-        normalise(&mut quotient);
-        normalise(&mut rest);
         Ok((quotient, rest))
     }
 
-    fn lies_below(&self, linear: &Linear, divisor: &Dim) -> bool {
-        let (least, greatest) = self.ends(linear);
+    fn lies_below(&self, form: &Affine, divisor: &Dim) -> bool {
+        let (least, greatest) = self.ends(form);
         least.is_some_and(|least| least.bounds().0 >= 0)
             && greatest.is_some_and(|greatest| (divisor.clone() - greatest).bounds().0 >= 1)
     }
 
     /// Least and greatest value of a sum, as dims.
-    pub(super) fn ends(&self, linear: &Linear) -> (Option<Dim>, Option<Dim>) {
-        let (mut least, mut greatest) = (Some(Dim::from(linear.constant)), Some(Dim::from(linear.constant)));
-        for &(atom, coefficient) in &linear.terms {
+    pub(super) fn ends(&self, form: &Affine) -> (Option<Dim>, Option<Dim>) {
+        let (mut least, mut greatest) = (Some(Dim::from(form.constant())), Some(Dim::from(form.constant())));
+        for &(atom, coefficient) in form.terms() {
             let (index, factor) = self.factors(atom);
             let (low, high) = match index {
                 Some(index) => self.ends_of(index),

@@ -6,8 +6,8 @@ use super::shift::Read;
 use super::stride::is_near;
 use super::{Cut, New, dims, extract, gathered, lanes, malformed, splat};
 use crate::lower::select::tile::{Dims, Layout, Parts};
-use crate::lower::sum::Sum;
 use smallvec::SmallVec;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
 impl Cut {
@@ -162,11 +162,10 @@ impl Cut {
                 continue;
             }
             for lane in 0..layout.width {
-                let mut offset = base.clone();
-                offset.constant = offset.constant.wrapping_add(stride.wrapping_mul(lane));
+                let mut offset = base.offset(stride.wrapping_mul(lane));
                 for &(vector, factor) in &rest {
                     let element = extract(graph, vector, lane)?;
-                    offset = offset.plus(&Sum::atom(element).scale(factor));
+                    offset = offset.plus(&Affine::atom(element).scale(factor));
                 }
                 let offset = self.scalar_sum(graph, &offset)?;
                 let place = graph.add(Op::Index, &[buffer, offset], Arg::None)?;
@@ -235,7 +234,7 @@ pub(super) fn store(
 }
 
 /// Whether every value of an index lies in the buffer.
-fn is_inside(graph: &Graph, index: &Sum, buffer: NodeId) -> bool {
+fn is_inside(graph: &Graph, index: &Affine, buffer: NodeId) -> bool {
     let length = graph.props(buffer).shape.first().and_then(|dim| dim.as_const()).unwrap_or(0);
-    index.bounds(graph).is_some_and(|(low, high)| low >= 0 && high < length as i128)
+    index.is_within(graph, length)
 }

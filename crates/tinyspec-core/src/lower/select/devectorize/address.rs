@@ -2,15 +2,15 @@
 
 use super::{Cut, cast, dims, malformed, splat};
 use crate::lower::select::tile::Layout;
-use crate::lower::sum::{self, Sum};
 use smallvec::SmallVec;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::dim::shape;
 use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
 /// A sum of atoms for one part of a tile.
 pub(super) struct Address {
     /// At the first lane.
-    pub base: Sum,
+    pub base: Affine,
     /// What a lane adds.
     pub stride: i64,
     /// Vectors that differ irregularly from lane to lane, each with its factor.
@@ -29,31 +29,20 @@ impl Cut {
                 let dims = dims(graph, node)?;
                 let Some(axis) = dims.iter().position(|&size| size > 1) else { return Err(malformed(graph, node)) };
                 self.axes.insert(node, axis);
-                Sum::atom(node)
+                Affine::atom(node)
             }
             // The same along more axes.
             Op::Expand => self.sum(graph.source(node, 0)),
-            Op::Add | Op::Mul | Op::Idiv | Op::Mod => {
-                let sources: SmallVec<[Sum; 2]> = graph.sources(node).iter().map(|source| self.sum(*source)).collect();
-                self.affine(graph, node, op, &sources)
+            // Only what stays affine: quotients were folded before, and are computed lane by lane here.
+            Op::Add | Op::Mul => {
+                let sources: SmallVec<[Affine; 2]> =
+                    graph.sources(node).iter().map(|source| self.sum(*source)).collect();
+                Affine::linear(op, &sources).unwrap_or_else(|| Affine::atom(node))
             }
-            _ => sum::as_sum(graph, node),
+            _ => Affine::leaf(graph, node),
         };
         self.sums.insert(node, sum);
         Ok(())
-    }
-
-    /// Only what stays affine: quotients were folded before, and are computed lane by lane here.
-    fn affine(&self, graph: &Graph, node: NodeId, op: Op, sources: &[Sum]) -> Sum {
-        match (op, sources) {
-            (Op::Add, [a, b]) => a.plus(b),
-            (Op::Mul, [a, b]) => match (a.as_constant(), b.as_constant()) {
-                (_, Some(factor)) => a.scale(factor),
-                (Some(factor), _) => b.scale(factor),
-                _ => Sum::atom(node),
-            },
-            _ => sum::as_sum(graph, node),
-        }
     }
 
     /// An index scalar or tile as machine integers: i64 scalars, and vectors as narrow as their values allow.
@@ -69,17 +58,17 @@ impl Cut {
         if stride == 0 && rest.is_empty() {
             return self.scalar_sum(graph, &base);
         }
-        let bounds = sum.bounds(graph);
-        let narrow = bounds.is_some_and(|(low, high)| low >= i32::MIN as i128 && high <= i32::MAX as i128);
+        let (low, high) = sum.bounds(graph);
+        let narrow = low >= i32::MIN as i128 && high <= i32::MAX as i128;
         let dtype = if narrow { DType::I32 } else { DType::I64 };
         // What differs from lane to lane is a constant vector, together with the constant of the sum.
         let steps: SmallVec<[NodeId; 16]> = (0..layout.width)
-            .map(|lane| lane.wrapping_mul(stride).wrapping_add(base.constant))
+            .map(|lane| lane.wrapping_mul(stride).wrapping_add(base.constant()))
             .map(|number| graph.constant(Const::int(dtype, number as i128)))
             .collect();
         let mut total = graph.add(Op::Stack, &steps, Arg::None)?;
-        if !base.terms.is_empty() {
-            let base = self.scalar_sum(graph, &Sum { constant: 0, ..base })?;
+        if base.as_number().is_none() {
+            let base = self.scalar_sum(graph, &base.without_constant())?;
             let base = cast(graph, base, dtype)?;
             let base = splat(graph, base, layout.width)?;
             total = graph.alu(Op::Add, &[base, total])?;
@@ -95,24 +84,24 @@ impl Cut {
     }
 
     /// A sum for the part of `layout` that starts at `at`.
-    pub(super) fn address(&mut self, graph: &mut Graph, sum: &Sum, layout: &Layout, at: &[i64]) -> Result<Address> {
-        let (mut base, mut stride, mut rest) = (Sum::constant(sum.constant), 0i64, SmallVec::new());
-        for &(atom, coefficient) in &sum.terms {
+    pub(super) fn address(&mut self, graph: &mut Graph, sum: &Affine, layout: &Layout, at: &[i64]) -> Result<Address> {
+        let (mut base, mut stride, mut rest) = (Affine::number(sum.constant()), 0i64, SmallVec::new());
+        for &(atom, coefficient) in sum.terms() {
             if let Some(&axis) = self.axes.get(&atom) {
                 let coordinate = *at.get(axis).ok_or_else(|| malformed(graph, atom))?;
-                base.constant = base.constant.wrapping_add(coefficient.wrapping_mul(coordinate));
+                base = base.offset(coefficient.wrapping_mul(coordinate));
                 if Some(axis) == layout.lane {
                     stride = stride.wrapping_add(coefficient);
                 }
             } else if self.has_parts(atom) {
                 let part = self.part(graph, atom, layout, at)?;
                 if graph.props(part).shape.is_empty() {
-                    base = base.plus(&Sum::atom(part).scale(coefficient));
+                    base = base.plus(&Affine::atom(part).scale(coefficient));
                 } else {
                     rest.push((part, coefficient));
                 }
             } else {
-                base = base.plus(&Sum::atom(self.range_of(atom)).scale(coefficient));
+                base = base.plus(&Affine::atom(self.range_of(atom)).scale(coefficient));
             }
         }
         Ok(Address { base, stride, rest })
@@ -120,30 +109,30 @@ impl Cut {
 
     /// A sum of machine integers and Ranges, as i64. Neighbours differ by the constant alone: what it is added to is made
     /// once.
-    pub(super) fn scalar_sum(&mut self, graph: &mut Graph, sum: &Sum) -> Result<NodeId> {
-        let constant = Const::int(DType::I64, sum.constant as i128);
-        let total = match self.offsets.get(&sum.terms) {
-            Some(&known) => Some(known),
+    pub(super) fn scalar_sum(&mut self, graph: &mut Graph, sum: &Affine) -> Result<NodeId> {
+        if sum.as_number().is_some() {
+            return sum.emit_as(graph, DType::I64);
+        }
+        let terms = sum.without_constant();
+        let total = match self.offsets.get(&terms) {
+            Some(&known) => known,
             None => {
-                let total = terms(graph, &sum.terms)?;
-                if let Some(total) = total {
-                    self.offsets.insert(sum.terms.clone(), total);
-                }
+                let total = terms.emit_as(graph, DType::I64)?;
+                self.offsets.insert(terms, total);
                 total
             }
         };
-        match total {
-            Some(total) if sum.constant != 0 => {
-                let constant = graph.constant(constant);
-                graph.alu(Op::Add, &[total, constant])
-            }
-            Some(total) => Ok(total),
-            None => Ok(graph.constant(constant)),
-        }
+        Affine::atom(total).offset(sum.constant()).emit_as(graph, DType::I64)
     }
 
     /// The address of `width` consecutive elements.
-    pub(super) fn contiguous(&mut self, graph: &mut Graph, buffer: NodeId, base: &Sum, width: i64) -> Result<NodeId> {
+    pub(super) fn contiguous(
+        &mut self,
+        graph: &mut Graph,
+        buffer: NodeId,
+        base: &Affine,
+        width: i64,
+    ) -> Result<NodeId> {
         let offset = self.scalar_sum(graph, base)?;
         if width == 1 {
             return graph.add(Op::Index, &[buffer, offset], Arg::None);
@@ -174,23 +163,4 @@ pub(super) fn unify_integers(graph: &mut Graph, op: Op, operands: &mut [NodeId])
         }
     }
     Ok(())
-}
-
-fn terms(graph: &mut Graph, terms: &[(NodeId, i64)]) -> Result<Option<NodeId>> {
-    let mut total: Option<NodeId> = None;
-    for &(atom, coefficient) in terms {
-        let atom = cast(graph, atom, DType::I64)?;
-        let term = match coefficient {
-            1 => atom,
-            _ => {
-                let factor = graph.constant(Const::int(DType::I64, coefficient as i128));
-                graph.alu(Op::Mul, &[atom, factor])?
-            }
-        };
-        total = Some(match total {
-            Some(total) => graph.alu(Op::Add, &[total, term])?,
-            None => term,
-        });
-    }
-    Ok(total)
 }

@@ -3,12 +3,12 @@
 use super::Cut;
 use super::{cast, splat};
 use crate::lower::fold;
-use crate::lower::sum::Sum;
 use smallvec::SmallVec;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
-/// Sums of which all must be positive, in the order of their terms: of sums that differ in their constants alone, the least.
-pub(super) type Open = SmallVec<[Sum; 2]>;
+/// Forms of which all must be positive, in the order of their terms: of those that differ in their constants alone, the least.
+pub(super) type Open = SmallVec<[Affine; 2]>;
 
 /// The gate of a lane.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,12 +29,13 @@ impl Cut {
                 Op::Const => return Some(Lane::Closed),
                 Op::CmpLt if graph.dtype(graph.source(node, 0)) == DType::Index => {
                     let (a, b) = (self.sum(graph.source(node, 0)), self.sum(graph.source(node, 1)));
-                    let condition = self.at(&b.plus(&a.scale(-1)), at)?;
+                    let condition = self.at(&b.minus(&a), at)?;
                     match condition.bounds(graph) {
-                        Some((low, _)) if low > 0 => {}
-                        Some((_, high)) if high <= 0 => return Some(Lane::Closed),
-                        _ => match open.iter_mut().find(|known| known.terms == condition.terms) {
-                            Some(known) => known.constant = known.constant.min(condition.constant),
+                        (low, _) if low > 0 => {}
+                        (_, high) if high <= 0 => return Some(Lane::Closed),
+                        _ => match open.iter_mut().find(|known| known.terms() == condition.terms()) {
+                            Some(known) if known.constant() <= condition.constant() => {}
+                            Some(known) => *known = condition,
                             None => open.push(condition),
                         },
                     }
@@ -42,18 +43,18 @@ impl Cut {
                 _ => return None,
             }
         }
-        open.sort_by(|a, b| a.terms.cmp(&b.terms));
+        open.sort_by(|a, b| a.terms().cmp(b.terms()));
         Some(Lane::Open(open))
     }
 
     /// A sum at one place of the tile.
-    fn at(&self, sum: &Sum, at: &[i64]) -> Option<Sum> {
-        let mut total = Sum::constant(sum.constant);
-        for &(atom, coefficient) in &sum.terms {
+    fn at(&self, sum: &Affine, at: &[i64]) -> Option<Affine> {
+        let mut total = Affine::number(sum.constant());
+        for &(atom, coefficient) in sum.terms() {
             total = match self.axes.get(&atom) {
-                Some(&axis) => total.plus(&Sum::constant(coefficient.checked_mul(*at.get(axis)?)?)),
+                Some(&axis) => total.offset(coefficient.checked_mul(*at.get(axis)?)?),
                 None if self.has_parts(atom) => return None,
-                None => total.plus(&Sum::atom(self.range_of(atom)).scale(coefficient)),
+                None => total.plus(&Affine::atom(self.range_of(atom)).scale(coefficient)),
             };
         }
         Some(total)
@@ -73,14 +74,14 @@ impl Cut {
         };
         let mut kinds = Open::new();
         for sum in lanes.iter().flat_map(sums) {
-            if !kinds.iter().any(|kind| kind.terms == sum.terms) {
-                kinds.push(Sum { constant: 0, ..sum });
+            if !kinds.iter().any(|kind| kind.terms() == sum.terms()) {
+                kinds.push(sum.without_constant());
             }
         }
         for kind in kinds {
             // `kind > -constant`, lane by lane; what is not asked is of no account.
             let bound = |lane: &Lane| {
-                sums(lane).iter().find(|sum| sum.terms == kind.terms).map(|sum| sum.constant.saturating_neg())
+                sums(lane).iter().find(|sum| sum.terms() == kind.terms()).map(|sum| sum.constant().saturating_neg())
             };
             let bounds: SmallVec<[Option<i64>; 16]> = lanes.iter().map(bound).collect();
             let mut asked = bounds.iter().zip(&open).filter(|(_, open)| **open).map(|(bound, _)| *bound);
@@ -105,10 +106,10 @@ impl Cut {
     }
 
     /// Lane by lane, whether a sum is greater than a bound; where there is none, it is.
-    fn exceeds(&mut self, graph: &mut Graph, sum: &Sum, bounds: &[Option<i64>]) -> Result<NodeId> {
+    fn exceeds(&mut self, graph: &mut Graph, sum: &Affine, bounds: &[Option<i64>]) -> Result<NodeId> {
         let fits = |low: i128, high: i128| low > i32::MIN as i128 && high < i32::MAX as i128;
-        let is_narrow = sum.bounds(graph).is_some_and(|(low, high)| fits(low, high))
-            && bounds.iter().flatten().all(|&bound| fits(bound.into(), bound.into()));
+        let (low, high) = sum.bounds(graph);
+        let is_narrow = fits(low, high) && bounds.iter().flatten().all(|&bound| fits(bound.into(), bound.into()));
         let (dtype, least) = if is_narrow { (DType::I32, i32::MIN as i128) } else { (DType::I64, i64::MIN as i128) };
         let value = self.scalar_sum(graph, sum)?;
         let value = cast(graph, value, dtype)?;
@@ -138,9 +139,9 @@ pub(super) fn implies(lane: &Lane, other: &Lane) -> bool {
     match (lane, other) {
         (Lane::Closed, _) => true,
         (_, Lane::Closed) => false,
-        (Lane::Open(sums), Lane::Open(others)) => {
-            others.iter().all(|other| sums.iter().any(|sum| sum.terms == other.terms && sum.constant <= other.constant))
-        }
+        (Lane::Open(sums), Lane::Open(others)) => others
+            .iter()
+            .all(|other| sums.iter().any(|sum| sum.terms() == other.terms() && sum.constant() <= other.constant())),
     }
 }
 

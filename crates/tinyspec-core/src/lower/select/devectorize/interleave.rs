@@ -5,9 +5,9 @@ use super::address::Address;
 use super::transpose::Run;
 use super::{Cut, gathered, splat};
 use crate::lower::select::tile::{Dims, Layout};
-use crate::lower::sum::Sum;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
 /// Vectors, or gates, each with a lane.
@@ -15,10 +15,10 @@ type Lanes = SmallVec<[(NodeId, i64); 16]>;
 
 impl Cut {
     /// Places that follow each other, where the lanes step over just so many; a power of two.
-    fn in_turn(&self, sum: &Sum, layout: &Layout) -> Option<Run> {
+    fn in_turn(&self, sum: &Affine, layout: &Layout) -> Option<Run> {
         let run = self.across(sum, layout).filter(|run| run.length <= 4 && run.length.count_ones() == 1)?;
         let along = |atom: &NodeId| layout.lane.is_some() && self.axes.get(atom).copied() == layout.lane;
-        let step: i64 = sum.terms.iter().filter(|(atom, _)| along(atom)).map(|term| term.1).sum();
+        let step: i64 = sum.terms().iter().filter(|(atom, _)| along(atom)).map(|term| term.1).sum();
         (step == run.length && layout.width % run.length == 0).then_some(run)
     }
 
@@ -26,7 +26,7 @@ impl Cut {
     pub(super) fn store_interleaved(
         &mut self,
         graph: &mut Graph,
-        (buffer, sum): (NodeId, &Sum),
+        (buffer, sum): (NodeId, &Affine),
         layout: &Layout,
         (value, gate): (NodeId, Option<NodeId>),
         arg: &Arg,
@@ -59,7 +59,7 @@ impl Cut {
     pub(super) fn load_interleaved(
         &mut self,
         graph: &mut Graph,
-        (buffer, sum): (NodeId, &Sum),
+        (buffer, sum): (NodeId, &Affine),
         layout: &Layout,
         gated: Option<(NodeId, NodeId)>,
         arg: &Arg,

@@ -7,9 +7,9 @@ use super::gate::{Lane, Open, implies};
 use super::stride::STEP;
 use super::{Cut, gathered, splat};
 use crate::lower::select::tile::{Dims, Layout};
-use crate::lower::sum::Sum;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
 /// Vectors that lie beside each other in memory, and the gates of their lanes.
@@ -22,7 +22,7 @@ struct Row {
 #[derive(Clone, Copy)]
 pub(super) struct Read<'a> {
     pub buffer: NodeId,
-    pub index: &'a Sum,
+    pub index: &'a Affine,
     pub layout: &'a Layout,
     /// What stands for a lane that is left out, and the gate.
     pub gated: Option<(NodeId, NodeId)>,
@@ -109,14 +109,14 @@ impl Cut {
 
     /// Of the axes beside the lanes at most one steps over fewer elements than a vector has, and so the vectors of a row
     /// are fewer than its loads: at most half as many, where these are no gathers.
-    fn overlap(&self, sum: &Sum, layout: &Layout, lane: usize) -> Option<Overlap> {
+    fn overlap(&self, sum: &Affine, layout: &Layout, lane: usize) -> Option<Overlap> {
         let step = |axis: usize| -> i64 {
-            let atoms = sum.terms.iter().filter(|(atom, _)| self.axes.get(atom) == Some(&axis));
+            let atoms = sum.terms().iter().filter(|(atom, _)| self.axes.get(atom) == Some(&axis));
             atoms.map(|&(_, coefficient)| coefficient).sum()
         };
         let is_regular = |&(atom, _): &(NodeId, i64)| self.axes.contains_key(&atom) || !self.has_parts(atom);
         let (stride, width) = (step(lane), layout.width);
-        if !(1..=STEP).contains(&stride) || 2 * stride > width || !sum.terms.iter().all(is_regular) {
+        if !(1..=STEP).contains(&stride) || 2 * stride > width || !sum.terms().iter().all(is_regular) {
             return None;
         }
         let is_near = |&axis: &usize| axis != lane && layout.dims[axis] > 1 && (1..width).contains(&step(axis).abs());
@@ -133,13 +133,13 @@ impl Cut {
         let (low, high) = (reach.min(0), last + 1 + reach.max(0));
         if stride > 1 {
             let count = |first: i64| (high - first + width - 1) / width;
-            let aligned = low - sum.constant.wrapping_add(low).rem_euclid(width);
+            let aligned = low - sum.constant().wrapping_add(low).rem_euclid(width);
             let first = if count(aligned) == count(low) { aligned } else { low };
             return Some(Overlap { stride, taps, size, step, first, count: count(first) });
         }
         // The tap that lies best in memory is not shifted; else one in the middle.
         let aligned = |tap: &i64| {
-            let zeros = sum.constant.wrapping_add(step * tap).trailing_zeros().min(width.trailing_zeros());
+            let zeros = sum.constant().wrapping_add(step * tap).trailing_zeros().min(width.trailing_zeros());
             (zeros, -(2 * tap - size + 1).abs())
         };
         let still = step * (0..size).max_by_key(aligned)?;
@@ -183,7 +183,7 @@ impl Cut {
                 continue;
             }
             let gate = self.gate_of_lanes(graph, lanes)?;
-            let base = base.plus(&Sum::constant(overlap.first + number * width));
+            let base = base.offset(overlap.first + number * width);
             let place = self.contiguous(graph, buffer, &base, width)?;
             vectors.push(match gate {
                 Some(gate) => graph.add(Op::Load, &[place, alt, gate], arg.clone())?,

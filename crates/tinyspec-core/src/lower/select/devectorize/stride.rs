@@ -2,8 +2,8 @@
 //! picked from these.
 
 use super::{Cut, gathered, splat};
-use crate::lower::sum::Sum;
 use smallvec::SmallVec;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
 /// Elements from one lane to the next, at most: as many vectors are read for one, and fewer than it has lanes.
@@ -22,18 +22,18 @@ impl Cut {
     pub(super) fn load_near(
         &mut self,
         graph: &mut Graph,
-        (buffer, base): (NodeId, &Sum),
+        (buffer, base): (NodeId, &Affine),
         (stride, width): (i64, i64),
         gated: Option<(NodeId, NodeId)>,
         arg: &Arg,
     ) -> Result<NodeId> {
         let reach = stride.abs() * (width - 1);
-        let first = base.plus(&Sum::constant(if stride < 0 { -reach } else { 0 }));
+        let first = base.offset(if stride < 0 { -reach } else { 0 });
         // The last vector ends with the last element, so that nothing beyond it is read.
         let starts = (0..=reach / width).map(|number| (number * width).min(reach + 1 - width));
         let mut vectors: SmallVec<[(i64, NodeId); 4]> = SmallVec::new();
         for start in starts {
-            let place = self.contiguous(graph, buffer, &first.plus(&Sum::constant(start)), width)?;
+            let place = self.contiguous(graph, buffer, &first.offset(start), width)?;
             let mut operands: SmallVec<[NodeId; 3]> = SmallVec::from_iter([place]);
             if let Some((alt, gate)) = gated {
                 // Several gates are those of lanes in reverse.

@@ -5,10 +5,10 @@ use super::access::{store, undecided};
 use super::address::Address;
 use super::{Cut, extract, gathered, malformed, splat};
 use crate::lower::select::tile::{Dims, Layout};
-use crate::lower::sum::Sum;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::ops::Range;
+use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
 impl Cut {
@@ -17,7 +17,7 @@ impl Cut {
         &mut self,
         graph: &mut Graph,
         buffer: NodeId,
-        sum: &Sum,
+        sum: &Affine,
         layout: &Layout,
         arg: &Arg,
     ) -> Result<Option<Vec<NodeId>>> {
@@ -49,14 +49,14 @@ impl Cut {
     }
 
     /// The places that follow each other in memory, where those of an access's lanes are lines apart.
-    pub(super) fn across(&self, sum: &Sum, layout: &Layout) -> Option<Run> {
+    pub(super) fn across(&self, sum: &Affine, layout: &Layout) -> Option<Run> {
         let step = |axis: usize| -> i64 {
-            let atoms = sum.terms.iter().filter(|(atom, _)| self.axes.get(atom) == Some(&axis));
+            let atoms = sum.terms().iter().filter(|(atom, _)| self.axes.get(atom) == Some(&axis));
             atoms.map(|&(_, coefficient)| coefficient).sum()
         };
         // What else the index is made of may change from place to place in the tile.
         let is_regular = |&(atom, _): &(NodeId, i64)| self.axes.contains_key(&atom) || self.is_uniform(atom);
-        layout.lane.filter(|&lane| !matches!(step(lane), 0 | 1) && sum.terms.iter().all(is_regular))?;
+        layout.lane.filter(|&lane| !matches!(step(lane), 0 | 1) && sum.terms().iter().all(is_regular))?;
         let mut run = Run { axes: SmallVec::new(), length: 1 };
         let next = |run: &Run| {
             let mut others = (0..layout.dims.len()).filter(|&axis| Some(axis) != layout.lane);
@@ -73,7 +73,7 @@ impl Cut {
     pub(super) fn store_turned(
         &mut self,
         graph: &mut Graph,
-        (buffer, sum): (NodeId, &Sum),
+        (buffer, sum): (NodeId, &Affine),
         layout: &Layout,
         (value, gate): (NodeId, Option<NodeId>),
         arg: &Arg,

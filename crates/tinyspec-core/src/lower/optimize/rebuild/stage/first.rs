@@ -2,15 +2,15 @@
 //! have work, and no loop but theirs is run.
 
 use super::{Group, Rebuild};
-use crate::lower::fold::{both, less};
-use crate::lower::sum::Sum;
+use crate::lower::fold::both;
 use smallvec::SmallVec;
+use tinyspec_ir::affine::{Affine, less};
 use tinyspec_ir::{AxisType, Graph, NodeId, Result};
 
 /// What the trips that copy have in common.
 pub(super) struct First {
     /// The position of each group, which is that of its axis.
-    pub positions: Vec<Sum>,
+    pub positions: Vec<Affine>,
     /// Trips that copy.
     pub holds: Option<NodeId>,
 }
@@ -29,7 +29,7 @@ impl Rebuild<'_> {
         let mut positions = Vec::with_capacity(groups.len());
         for group in groups {
             match group.steps.as_slice() {
-                [(axis, 1)] if group.low == 0 => positions.extend(self.axes[*axis].map(Sum::atom)),
+                [(axis, 1)] if group.low == 0 => positions.extend(self.axes[*axis].map(Affine::atom)),
                 _ => return Ok(None),
             }
         }
@@ -44,7 +44,7 @@ impl Rebuild<'_> {
         }
         let mut holds = None;
         for range in again.iter().filter_map(|&axis| self.axes[axis]) {
-            let first = less(graph, &Sum::atom(range), &Sum::constant(1))?;
+            let first = less(graph, &Affine::atom(range), &Affine::number(1))?;
             holds = both(graph, holds, Some(first))?;
         }
         Ok(Some(First { positions, holds }))

@@ -1,16 +1,15 @@
 //! A copy that the threads of a workgroup make together: element by element, neighbours by neighbours.
 
 use super::{Group, Rebuild};
-use crate::lower::fold::less;
-use crate::lower::sum::{self, Sum};
 use smallvec::SmallVec;
-use tinyspec_ir::{AxisType, Builder, Graph, NodeId, Op, Result};
+use tinyspec_ir::affine::{Affine, less};
+use tinyspec_ir::{AxisType, Builder, Graph, NodeId, Result};
 
 /// The loops of a copy, and where each group of axes is in them.
 pub(super) struct Walk {
     pub loops: Vec<NodeId>,
     /// By group.
-    pub positions: Vec<Sum>,
+    pub positions: Vec<Affine>,
     /// True where the walk is inside of the copy.
     pub inside: Option<NodeId>,
 }
@@ -25,8 +24,8 @@ impl Rebuild<'_> {
         }
         let threads: i64 = members.iter().product();
         let trips = (total + threads - 1) / threads;
-        let mut walk = Walk { loops: Vec::new(), positions: vec![Sum::default(); groups.len()], inside: None };
-        let mut element = Sum::default();
+        let mut walk = Walk { loops: Vec::new(), positions: vec![Affine::default(); groups.len()], inside: None };
+        let mut element = Affine::default();
         let mut stride = threads;
         // Each member makes its trips by itself.
         let members = members.iter().map(|&trips| (AxisType::Local, trips));
@@ -36,20 +35,20 @@ impl Rebuild<'_> {
                 let bound = graph.index(trips);
                 let range = self.range(graph, bound, kind)?;
                 walk.loops.push(range);
-                element = element.plus(&Sum::atom(range).scale(stride));
+                element = element.plus(&Affine::atom(range).scale(stride));
             }
         }
         if trips * threads != total {
-            walk.inside = Some(less(graph, &element, &Sum::constant(total))?);
+            walk.inside = Some(less(graph, &element, &Affine::number(total))?);
         }
         let mut rest = element;
         for (place, &group) in order.iter().enumerate().rev() {
-            let extent = Sum::constant(groups[group].extent);
+            let extent = groups[group].extent;
             walk.positions[group] = match place {
                 0 => rest.clone(),
-                _ => sum::combine(graph, Op::Mod, &[rest.clone(), extent.clone()])?,
+                _ => rest.remainder(graph, extent)?,
             };
-            rest = sum::combine(graph, Op::Idiv, &[rest, extent])?;
+            rest = rest.quotient(graph, extent)?;
         }
         Ok(walk)
     }
