@@ -8,7 +8,7 @@
 //! intervals show to be exact is read ([`Affine::of`]). Coefficients are i64. Arithmetic on forms wraps as that of the machine
 //! does, so a value that fits i64 is right even if a step on the way to it was not.
 //!
-//! * [`quotient`](Affine::quotient), [`remainder`](Affine::remainder): folded wherever no carry prevents it.
+//! * [`Affine::quotient`], [`Affine::remainder`]: folded wherever no carry prevents it.
 //! * [`Constraint`], [`Domain`]: comparisons as `form >= 0` or `form == 0`, and what they leave of a Range.
 //! * [`Footprint`]: the elements that a form reaches while its Ranges run.
 
@@ -92,9 +92,12 @@ impl Affine {
         // Sources have smaller numbers than their users: the factor of the greatest pending node is complete.
         let mut pending: SmallVec<[(NodeId, i128); 8]> = smallvec![(node, 1)];
         while let Some((node, factor)) = pending.pop() {
-            let mut add = |node: NodeId, factor: i128| match pending.binary_search_by_key(&node, |other| other.0) {
-                Ok(place) => Some(pending[place].1 = pending[place].1.checked_add(factor)?),
-                Err(place) => Some(pending.insert(place, (node, factor))),
+            let mut add = |node: NodeId, factor: i128| {
+                match pending.binary_search_by_key(&node, |other| other.0) {
+                    Ok(place) => pending[place].1 = pending[place].1.checked_add(factor)?,
+                    Err(place) => pending.insert(place, (node, factor)),
+                }
+                Some(())
             };
             match (graph.op(node), graph.sources(node)) {
                 _ if let Some(number) = number(node) => {
