@@ -21,6 +21,38 @@ pub fn greatest_bound(graph: &Graph, gate: NodeId) -> Option<(NodeId, NodeId)> {
     graph.props(number).shape.is_empty().then_some((graph.source(bounds, greatest), number))
 }
 
+/// The lanes of a gate that may be open, one bit each of the first 128: all but those that a comparison of constants among its
+/// conjuncts closes.
+pub fn open_lanes(graph: &Graph, gate: NodeId) -> u128 {
+    let count = lanes(graph, gate).clamp(0, u128::BITS.into()) as usize;
+    let constants = |node: NodeId| -> Option<Vec<i128>> {
+        let sources = graph.sources(node);
+        match graph.op(node) {
+            Op::Stack => sources.iter().map(|&lane| graph.as_int(lane)).collect(),
+            Op::Expand => Some(vec![graph.as_int(sources[0])?; count]),
+            _ => None,
+        }
+    };
+    let set = |is_open: &dyn Fn(usize) -> bool| (0..count).fold(0, |set, lane| set | u128::from(is_open(lane)) << lane);
+    let (mut open, mut conjuncts) = (set(&|_| true), vec![gate]);
+    while let Some(conjunct) = conjuncts.pop() {
+        match (graph.op(conjunct), graph.sources(conjunct)) {
+            (Op::And, &[a, b]) => conjuncts.extend([a, b]),
+            (Op::CmpLt, &[a, b]) => {
+                if let (Some(a), Some(b)) = (constants(a), constants(b)) {
+                    open &= set(&|lane| a.get(lane) < b.get(lane));
+                }
+            }
+            _ => {
+                if let Some(lanes) = constants(conjunct) {
+                    open &= set(&|lane| lanes.get(lane).is_none_or(|&lane| lane != 0));
+                }
+            }
+        }
+    }
+    open
+}
+
 /// The condition that this one negates: `c` for `c != true`.
 pub fn negated(graph: &Graph, condition: NodeId) -> Option<NodeId> {
     match (graph.op(condition), graph.sources(condition)) {

@@ -279,3 +279,44 @@ fn sizes_are_ends_of_ranges() -> Result<(), tinyspec_core::Error> {
     assert_eq!(x.at(size..=size).to_vec::<i32>()?, x.at(size.clone()..=size.clone()).to_vec::<i32>()?);
     Ok(())
 }
+
+/// A row that is read in two parts, under a condition, has machine vectors all of whose lanes are closed in one of them.
+#[test]
+fn rows_that_data_name_are_rolled() {
+    on_each_device(|| {
+        for (rows, columns) in [(5i64, 5i64), (4, 6), (3, 7), (6, 12)] {
+            for shift in [-(columns - 1), -1, 1, columns - 1, columns / 2] {
+                let data: Vec<i64> = (0..rows * columns).map(|number| number * 7 % 16 + 1).collect();
+                let x = Tensor::from_slice(&data, [rows, columns]);
+                let index: Vec<i32> = (0..2 * rows).map(|number| (number * 3 % (rows + 2)) as i32).collect();
+                let index = Tensor::from_slice(&index, [2 * rows]);
+                let named: Vec<i32> = index.to_vec()?;
+                let want: Vec<i64> = (named.iter())
+                    .flat_map(|&row| {
+                        (0..columns).map(move |column| (i64::from(row), (column - shift).rem_euclid(columns)))
+                    })
+                    .map(|(row, column)| if row < rows { data[(row * columns + column) as usize] } else { 0 })
+                    .collect();
+                // A program of its own for each: shifts that change from call to call are data.
+                let rolled = Tensor::cat(
+                    &[
+                        x.at((.., (columns - shift).rem_euclid(columns)..)),
+                        x.at((.., ..(columns - shift).rem_euclid(columns))),
+                    ],
+                    1,
+                );
+                assert_eq!(
+                    x.roll([shift], [1]).index0(&index).to_vec::<i64>()?,
+                    want,
+                    "{rows} rows of {columns} by {shift}"
+                );
+                assert_eq!(
+                    rolled.index0(&index).to_vec::<i64>()?,
+                    want,
+                    "{rows} rows of {columns} by {shift}, in parts"
+                );
+            }
+        }
+        Ok(())
+    });
+}

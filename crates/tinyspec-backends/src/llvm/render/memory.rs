@@ -5,8 +5,9 @@ use super::emit::{Block, Kind, Result, Value};
 use super::{Placed, Renderer};
 use llvm_sys::LLVMIntPredicate::{LLVMIntNE, LLVMIntSLT};
 use llvm_sys::LLVMOpcode::LLVMZExt;
+use std::ops::Range;
 use tinyspec_ir::address::{base_and_index, register};
-use tinyspec_ir::instructions::greatest_bound;
+use tinyspec_ir::instructions::{greatest_bound, open_lanes};
 use tinyspec_ir::{Arg, Builder, NodeId};
 
 /// The largest access through a scalar gate: a vector of AVX-512.
@@ -68,7 +69,7 @@ impl Renderer<'_, '_> {
             let ways = self.either(
                 all,
                 |renderer| renderer.emit.load(pointer, kind.in_memory(), lanes, alignment),
-                |renderer| renderer.masked_load(place, address, gate, alt),
+                |renderer| renderer.masked_load(place, address, (sources[2], gate), alt),
             )?;
             let joined = self.emit.phi(alt.kind, lanes);
             for (value, from) in ways {
@@ -76,12 +77,18 @@ impl Renderer<'_, '_> {
             }
             joined
         } else {
-            self.masked_load(place, address, gate, alt)?
+            self.masked_load(place, address, (sources[2], gate), alt)?
         };
         self.read_bools(kind, value)
     }
 
-    fn masked_load(&mut self, place: NodeId, mut address: Address, gate: Value, alt: Value) -> Result<Value> {
+    fn masked_load(
+        &mut self,
+        place: NodeId,
+        mut address: Address,
+        (condition, gate): (NodeId, Value),
+        alt: Value,
+    ) -> Result<Value> {
         let lanes = alt.lanes;
         let bytes = alt.kind.bits() / 8 * lanes;
         if address.pointer.lanes == 1 && bytes <= DUMMY_BYTES && self.is_far(place, lanes) {
@@ -91,8 +98,46 @@ impl Renderer<'_, '_> {
             let dummy = self.emit.scratch(self.entry, Kind::I8, DUMMY_BYTES);
             address.pointer = self.emit.select(any, address.pointer, dummy)?;
         }
-        let name = if address.pointer.lanes > 1 { "llvm.masked.gather" } else { "llvm.masked.load" };
-        self.masked_read(name, &address, gate, alt)
+        if address.pointer.lanes > 1 {
+            return self.masked_read("llvm.masked.gather", &address, gate, alt);
+        }
+        let Some(vectors) = self.open_vectors(condition, alt) else {
+            return self.masked_read("llvm.masked.load", &address, gate, alt);
+        };
+        let mut whole = alt;
+        for Range { start, end } in vectors {
+            let part = |value: Value| self.emit.shuffle(value, value, &(start..end).collect::<Vec<u32>>());
+            let (gate, alt) = (part(gate)?, part(alt)?);
+            let read = self.masked_read("llvm.masked.load", &self.at_lane(&address, alt.kind, start)?, gate, alt)?;
+            let is_read = |lane: &u32| (start..end).contains(lane);
+            let widened: Vec<u32> = (0..lanes).map(|lane| if is_read(&lane) { lane - start } else { 0 }).collect();
+            let widened = self.emit.shuffle(read, read, &widened)?;
+            let joined: Vec<u32> = (0..lanes).map(|lane| if is_read(&lane) { lanes + lane } else { lane }).collect();
+            whole = self.emit.shuffle(whole, widened, &joined)?;
+        }
+        Ok(whole)
+    }
+
+    /// The lanes of the machine vectors that a contiguous access has to touch, if constants close all lanes of another one.
+    ///
+    /// LLVM (seen in 22.1) takes the mask of such a vector, once the access is cut into machine vectors, for one that is all open:
+    /// it reads or writes the vector whole.
+    fn open_vectors(&self, condition: NodeId, value: Value) -> Option<Vec<Range<u32>>> {
+        let width = (self.target.vector_bytes as u32 * 8 / value.kind.bits()).max(1);
+        if value.lanes <= width || value.lanes > u128::BITS {
+            return None;
+        }
+        let open = open_lanes(self.graph, condition);
+        let vectors = (0..value.lanes).step_by(width as usize).map(|start| start..(start + width).min(value.lanes));
+        let is_open = |vector: &Range<u32>| vector.clone().any(|lane| open >> lane & 1 == 1);
+        let (open, closed): (Vec<_>, Vec<_>) = vectors.partition(is_open);
+        (!closed.is_empty()).then_some(open)
+    }
+
+    /// The address of a lane of a contiguous access.
+    fn at_lane(&self, address: &Address, kind: Kind, lane: u32) -> Result<Address> {
+        let offset = self.emit.int(Kind::I64, 1, lane.into());
+        Ok(Address { pointer: self.emit.offset(address.pointer, offset, kind)?, ..*address })
     }
 
     /// Is any lane of a gate open?
@@ -189,7 +234,7 @@ impl Renderer<'_, '_> {
             Some(gate) if gate.lanes > 1 || address.pointer.lanes > 1 => {
                 let gate = self.emit.splat(gate, lanes)?;
                 if address.pointer.lanes > 1 || self.target.masked_access {
-                    return self.masked_write(&address, gate, value);
+                    return self.masked_store(&address, (sources[2], gate), value);
                 }
                 // Where masks are not the processor's own, such a store takes as long as ten whole ones.
                 let all = self.all(sources[2])?;
@@ -198,7 +243,7 @@ impl Renderer<'_, '_> {
                     |renderer| renderer.emit.store(address.pointer, value, address.alignment, false),
                     |renderer| {
                         let any = renderer.any(gate)?;
-                        renderer.only_if(any, |renderer| renderer.masked_write(&address, gate, value))
+                        renderer.only_if(any, |renderer| renderer.masked_store(&address, (sources[2], gate), value))
                     },
                 )
                 .map(drop)
@@ -234,6 +279,17 @@ impl Renderer<'_, '_> {
                 Ok(())
             }
         }
+    }
+
+    fn masked_store(&mut self, address: &Address, (condition, gate): (NodeId, Value), value: Value) -> Result<()> {
+        let vectors = if address.pointer.lanes > 1 { None } else { self.open_vectors(condition, value) };
+        let Some(vectors) = vectors else { return self.masked_write(address, gate, value) };
+        for Range { start, end } in vectors {
+            let part = |value: Value| self.emit.shuffle(value, value, &(start..end).collect::<Vec<u32>>());
+            let (gate, value) = (part(gate)?, part(value)?);
+            self.masked_write(&self.at_lane(address, value.kind, start)?, gate, value)?;
+        }
+        Ok(())
     }
 
     fn masked_write(&mut self, address: &Address, mask: Value, value: Value) -> Result<()> {
