@@ -32,6 +32,18 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     DEVICES.iter().chain(COUNTED).map(|(name, _)| *name)
 }
 
+/// Names of devices that are machine code of a chip, wherever it is, in words.
+#[cfg(feature = "llvm")]
+pub(super) fn chips() -> String {
+    let list = |names: &mut dyn Iterator<Item = &'static str>| names.collect::<Vec<_>>().join(", ");
+    format!("; the processors {}; the GPUs {}", list(&mut Processor::names()), list(&mut Gpu::names()))
+}
+
+#[cfg(not(feature = "llvm"))]
+pub(super) fn chips() -> String {
+    String::new()
+}
+
 /// How the device of this name is opened, and the kind of device whose kernels it runs. A name is one of
 ///
 /// * [`DEVICES`] or [`COUNTED`];

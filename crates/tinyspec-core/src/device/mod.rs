@@ -162,7 +162,8 @@ pub fn device(name: &str) -> Result<Arc<Device>> {
             registry.keys().map(|name| &**name).filter(|name| built_in::find(name).is_none()).collect();
         others.sort_unstable();
         known.extend(others);
-        return Err(Error::UnknownDevice { op: None, name: name.into(), known: known.join(", "), location: None });
+        let known = known.join(", ") + &built_in::chips();
+        return Err(Error::UnknownDevice { op: None, name: name.into(), known, location: None });
     };
     let device = Arc::new(open(name)?.of_family(&format!("built-in {kind}")));
     device.limit_memory(memory::from_environment()?);

@@ -1,6 +1,7 @@
 //! Optimisers that scale each weight's step by what its gradients were: RMSprop, Adagrad, LAMB.
 
 use super::Optimizer;
+use super::hyperparameters::{amount, checked, share};
 use super::memory::Memory;
 use super::optim::{keep, learning_rate, update, wide};
 use crate::{Result, Tensor};
@@ -29,35 +30,43 @@ impl Default for RmsPropOptions {
 /// Steps divided by the root of the running mean square of the gradient (Tieleman and Hinton, 2012).
 #[derive(Clone, Debug)]
 pub struct RmsProp {
-    options: RmsPropOptions,
+    options: Result<RmsPropOptions>,
     /// The learning rate, the mean squares and the means of the gradients, the last updates.
     memory: [Memory; 4],
 }
 
 impl RmsProp {
     /// With what is usual.
+    #[track_caller]
     pub fn new(rate: f32) -> RmsProp {
         RmsProp::with_options(rate, RmsPropOptions::default())
     }
 
     /// With all that there is.
+    #[track_caller]
     pub fn with_options(rate: f32, options: RmsPropOptions) -> RmsProp {
         let memory = [
-            learning_rate(rate),
+            learning_rate("RmsProp", rate),
             Memory::of_weights("squares"),
             Memory::of_weights_if(options.centered, "means"),
             Memory::of_weights_if(options.momentum != 0.0, "velocities"),
         ];
-        RmsProp { options, memory }
+        let numbers = [
+            share("decay", options.decay),
+            amount("epsilon", options.epsilon),
+            amount("momentum", options.momentum),
+            amount("weight_decay", options.weight_decay),
+        ];
+        RmsProp { options: checked("RmsProp", options, &numbers), memory }
     }
 }
 
 impl Optimizer for RmsProp {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
+        let RmsPropOptions { decay, epsilon, momentum, weight_decay, .. } = self.options.clone()?;
         self.begin(weights, gradients)?;
         let [rate, squares, means, velocities] = &mut self.memory;
-        let RmsPropOptions { decay, epsilon, momentum, weight_decay, .. } = self.options;
         for (position, ((weight, gradient), square)) in
             weights.iter_mut().zip(gradients).zip(squares.iter_mut()).enumerate()
         {
@@ -112,36 +121,41 @@ impl Default for AdagradOptions {
 /// Steps divided by the root of the sum of all squares so far (Duchi et al., 2011).
 #[derive(Clone, Debug)]
 pub struct Adagrad {
-    options: AdagradOptions,
+    options: Result<AdagradOptions>,
     /// The learning rate, the sums of the gradients' squares.
     memory: [Memory; 2],
 }
 
 impl Adagrad {
     /// With what is usual.
+    #[track_caller]
     pub fn new(rate: f32) -> Adagrad {
         Adagrad::with_options(rate, AdagradOptions::default())
     }
 
     /// With all that there is.
+    #[track_caller]
     pub fn with_options(rate: f32, options: AdagradOptions) -> Adagrad {
-        Adagrad { options, memory: [learning_rate(rate), Memory::of_weights("squares")] }
+        let numbers = [amount("epsilon", options.epsilon), amount("weight_decay", options.weight_decay)];
+        let memory = [learning_rate("Adagrad", rate), Memory::of_weights("squares")];
+        Adagrad { options: checked("Adagrad", options, &numbers), memory }
     }
 }
 
 impl Optimizer for Adagrad {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
+        let AdagradOptions { epsilon, weight_decay } = self.options.clone()?;
         self.begin(weights, gradients)?;
         let [rate, squares] = &mut self.memory;
         for ((weight, gradient), square) in weights.iter_mut().zip(gradients).zip(squares.iter_mut()) {
             let dtype = square.dtype();
             let mut gradient = gradient.cast(dtype);
-            if self.options.weight_decay != 0.0 {
-                gradient += weight.cast(dtype) * self.options.weight_decay;
+            if weight_decay != 0.0 {
+                gradient += weight.cast(dtype) * weight_decay;
             }
             keep(&*square + gradient.square(), square);
-            let change = gradient / (square.sqrt() + self.options.epsilon) * rate[0].cast(dtype);
+            let change = gradient / (square.sqrt() + epsilon) * rate[0].cast(dtype);
             update(weight, wide(weight) - change);
         }
         Ok(())
@@ -176,7 +190,7 @@ impl Default for LambOptions {
 /// Adam's step for each weight tensor, made as long as the tensor's own norm: for large batches (You et al., 2020).
 #[derive(Clone, Debug)]
 pub struct Lamb {
-    options: LambOptions,
+    options: Result<LambOptions>,
     /// The learning rate, the betas to the power of the number of steps, and of the gradients the means and the uncentred
     /// variances.
     memory: [Memory; 5],
@@ -184,29 +198,38 @@ pub struct Lamb {
 
 impl Lamb {
     /// With what is usual.
+    #[track_caller]
     pub fn new(rate: f32) -> Lamb {
         Lamb::with_options(rate, LambOptions::default())
     }
 
     /// With all that there is.
+    #[track_caller]
     pub fn with_options(rate: f32, options: LambOptions) -> Lamb {
         let memory = [
-            learning_rate(rate),
+            learning_rate("Lamb", rate),
             Memory::number("mean_power", 1.0),
             Memory::number("variance_power", 1.0),
             Memory::of_weights("means"),
             Memory::of_weights("variances"),
         ];
-        Lamb { options, memory }
+        let LambOptions { betas: [mean_beta, variance_beta], epsilon, weight_decay } = options;
+        let numbers = [
+            share("betas[0]", mean_beta),
+            share("betas[1]", variance_beta),
+            amount("epsilon", epsilon),
+            amount("weight_decay", weight_decay),
+        ];
+        Lamb { options: checked("Lamb", options, &numbers), memory }
     }
 }
 
 impl Optimizer for Lamb {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
+        let LambOptions { betas: [mean_beta, variance_beta], epsilon, weight_decay } = self.options.clone()?;
         self.begin(weights, gradients)?;
         let [rate, mean_power, variance_power, means, variances] = &mut self.memory;
-        let LambOptions { betas: [mean_beta, variance_beta], epsilon, weight_decay } = self.options;
         keep(&mean_power[0] * mean_beta, &mut mean_power[0]);
         keep(&variance_power[0] * variance_beta, &mut variance_power[0]);
         let memories = means.iter_mut().zip(variances.iter_mut());

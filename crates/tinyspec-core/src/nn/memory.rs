@@ -42,7 +42,7 @@ impl DerefMut for Memory {
 }
 
 /// Data and not a constant of the graph: one plan serves all values.
-fn scalar(value: f32) -> Tensor {
+pub(super) fn scalar(value: f32) -> Tensor {
     Tensor::from_slice(&[value], ().into_shape())
 }
 
@@ -94,9 +94,8 @@ impl Memory {
     }
 
     /// Another value for a number.
-    #[track_caller]
-    pub(super) fn set(&mut self, value: f32) {
-        self.tensors = vec![scalar(value)];
+    pub(super) fn set(&mut self, value: Tensor) {
+        self.tensors = vec![value];
     }
 
     /// Its tensors with their names: `rate`, `means.0`, `means.1`, …

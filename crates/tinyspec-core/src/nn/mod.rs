@@ -3,6 +3,8 @@
 mod adaptive;
 mod clip;
 mod differences;
+mod header;
+mod hyperparameters;
 mod memory;
 mod model;
 mod name;

@@ -1,6 +1,7 @@
 //! Optimisers: a step makes the updates lazily, so that loss, weights and state are one graph.
 
-use super::memory::{Memory, begin, restore};
+use super::hyperparameters::{amount, checked, share};
+use super::memory::{Memory, begin, restore, scalar};
 use crate::{Error, Result, Tensor};
 use std::collections::BTreeMap;
 use std::panic::Location;
@@ -68,8 +69,8 @@ pub trait Optimizer {
     /// and the state of a step together.
     ///
     /// # Errors
-    /// When there are not as many gradients as weights, one has not the shape of its weight, or weights of the step before
-    /// cannot be computed.
+    /// When there are not as many gradients as weights, one has not the shape of its weight, weights of the step before
+    /// cannot be computed, or the optimiser was made with impossible numbers, such as a negative learning rate.
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()>;
 
@@ -144,7 +145,7 @@ pub trait Optimizer {
     #[track_caller]
     fn set_learning_rate(&mut self, rate: f32) {
         if let Some(memory) = self.memory_mut().iter_mut().find(|memory| memory.is(RATE)) {
-            memory.set(rate);
+            memory.set(valid_rate("set_learning_rate", rate));
         }
     }
 }
@@ -153,8 +154,20 @@ pub trait Optimizer {
 const RATE: &str = "rate";
 
 /// The learning rate, as it is remembered.
-pub(super) fn learning_rate(rate: f32) -> Memory {
-    Memory::number(RATE, rate)
+#[track_caller]
+pub(super) fn learning_rate(op: &str, rate: f32) -> Memory {
+    let mut memory = Memory::number(RATE, rate);
+    memory.set(valid_rate(op, rate));
+    memory
+}
+
+/// The rate, or a tensor that carries an error, which steps report.
+#[track_caller]
+fn valid_rate(op: &str, rate: f32) -> Tensor {
+    match amount("the learning rate", rate).check(op) {
+        Ok(()) => scalar(rate),
+        Err(error) => Tensor::failed(error),
+    }
 }
 
 /// Starts a step with gradients that fit.
@@ -228,35 +241,39 @@ pub struct SgdOptions {
 /// Gradient descent, with momentum if asked for.
 #[derive(Clone, Debug)]
 pub struct Sgd {
-    options: SgdOptions,
+    options: Result<SgdOptions>,
     /// The learning rate, the last updates.
     memory: [Memory; 2],
 }
 
 impl Sgd {
     /// Plain gradient descent.
+    #[track_caller]
     pub fn new(rate: f32) -> Sgd {
         Sgd::with_options(rate, SgdOptions::default())
     }
 
     /// With this share of the last update kept.
+    #[track_caller]
     pub fn with_momentum(rate: f32, momentum: f32) -> Sgd {
         Sgd::with_options(rate, SgdOptions { momentum, ..SgdOptions::default() })
     }
 
     /// With all that there is.
+    #[track_caller]
     pub fn with_options(rate: f32, options: SgdOptions) -> Sgd {
         let velocities = Memory::of_weights_if(options.momentum != 0.0, "velocities");
-        Sgd { options, memory: [learning_rate(rate), velocities] }
+        let numbers = [amount("momentum", options.momentum), amount("weight_decay", options.weight_decay)];
+        Sgd { options: checked("Sgd", options, &numbers), memory: [learning_rate("Sgd", rate), velocities] }
     }
 }
 
 impl Optimizer for Sgd {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
+        let SgdOptions { momentum, nesterov, weight_decay } = self.options.clone()?;
         self.begin(weights, gradients)?;
         let [rate, velocities] = &mut self.memory;
-        let SgdOptions { momentum, nesterov, weight_decay } = self.options;
         for (position, (weight, gradient)) in weights.iter_mut().zip(gradients).enumerate() {
             let dtype = weight.dtype().accumulator();
             let mut gradient = gradient.cast(dtype);
@@ -309,7 +326,7 @@ impl Default for AdamOptions {
 /// Adam (Kingma and Ba, 2015), with decoupled weight decay if asked for (Loshchilov and Hutter, 2019).
 #[derive(Clone, Debug)]
 pub struct Adam {
-    options: AdamOptions,
+    options: Result<AdamOptions>,
     /// The learning rate, the betas to the power of the number of steps, and of the gradients the means, the uncentred
     /// variances, and the greatest of those.
     memory: [Memory; 6],
@@ -317,40 +334,52 @@ pub struct Adam {
 
 impl Adam {
     /// With the usual decays, 0.9 and 0.999.
+    #[track_caller]
     pub fn new(rate: f32) -> Adam {
         Adam::with_options(rate, AdamOptions::default())
     }
 
     /// With these decays of the mean and of the uncentred variance, and this summand of the divisor.
+    #[track_caller]
     pub fn with_betas(rate: f32, betas: [f32; 2], epsilon: f32) -> Adam {
         Adam::with_options(rate, AdamOptions { betas, epsilon, ..AdamOptions::default() })
     }
 
     /// AdamW: with weights that decay by this share of the learning rate each step.
+    #[track_caller]
     pub fn with_weight_decay(rate: f32, weight_decay: f32) -> Adam {
         Adam::with_options(rate, AdamOptions { weight_decay, ..AdamOptions::default() })
     }
 
     /// With all that there is.
+    #[track_caller]
     pub fn with_options(rate: f32, options: AdamOptions) -> Adam {
         let memory = [
-            learning_rate(rate),
+            learning_rate("Adam", rate),
             Memory::number("mean_power", 1.0),
             Memory::number("variance_power", 1.0),
             Memory::of_weights("means"),
             Memory::of_weights("variances"),
             Memory::of_weights_if(options.amsgrad, "greatest"),
         ];
-        Adam { options, memory }
+        let AdamOptions { betas: [mean_beta, variance_beta], epsilon, weight_decay, .. } = options;
+        let numbers = [
+            share("betas[0]", mean_beta),
+            share("betas[1]", variance_beta),
+            amount("epsilon", epsilon),
+            amount("weight_decay", weight_decay),
+        ];
+        Adam { options: checked("Adam", options, &numbers), memory }
     }
 }
 
 impl Optimizer for Adam {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
+        let AdamOptions { betas: [mean_beta, variance_beta], epsilon, weight_decay, decoupled, .. } =
+            self.options.clone()?;
         self.begin(weights, gradients)?;
         let [rate, mean_power, variance_power, means, variances, greatest] = &mut self.memory;
-        let AdamOptions { betas: [mean_beta, variance_beta], epsilon, weight_decay, decoupled, .. } = self.options;
         keep(&mean_power[0] * mean_beta, &mut mean_power[0]);
         keep(&variance_power[0] * variance_beta, &mut variance_power[0]);
         let memories = means.iter_mut().zip(variances.iter_mut());

@@ -1,6 +1,7 @@
 //! Relatives of Adam and Adagrad: Adadelta, Adamax, NAdam, RAdam; and Lion.
 
 use super::Optimizer;
+use super::hyperparameters::{amount, checked, share};
 use super::memory::Memory;
 use super::optim::{keep, learning_rate, start, update, wide};
 use crate::{Result, Tensor};
@@ -19,6 +20,21 @@ pub struct VariantOptions {
 impl Default for VariantOptions {
     fn default() -> VariantOptions {
         VariantOptions { betas: [0.9, 0.999], epsilon: 1e-8, weight_decay: 0.0 }
+    }
+}
+
+impl VariantOptions {
+    /// The same, if their numbers are valid.
+    #[track_caller]
+    fn checked(self, op: &str) -> Result<VariantOptions> {
+        let VariantOptions { betas: [first, second], epsilon, weight_decay } = self;
+        let numbers = [
+            share("betas[0]", first),
+            share("betas[1]", second),
+            amount("epsilon", epsilon),
+            amount("weight_decay", weight_decay),
+        ];
+        checked(op, self, &numbers)
     }
 }
 
@@ -62,13 +78,15 @@ macro_rules! variants {
 
         impl $name {
             /// With what is usual.
+            #[track_caller]
             pub fn new(rate: f32) -> $name {
                 $name::with_options(rate, VariantOptions { $($field: $value,)* ..VariantOptions::default() })
             }
 
             /// With all that there is.
+            #[track_caller]
             pub fn with_options(rate: f32, options: VariantOptions) -> $name {
-                $name(Variant::new(rate, options))
+                $name(Variant::new(stringify!($name), rate, options))
             }
         }
 
@@ -149,15 +167,16 @@ fn radam(options: &VariantOptions, memory: &mut Tracks, gradient: &Tensor, count
 
 #[derive(Clone, Debug)]
 struct Variant {
-    options: VariantOptions,
+    options: Result<VariantOptions>,
     /// The learning rate, the numbers of [`Count`], the tensors of [`Tracks`].
     memory: [Memory; 7],
 }
 
 impl Variant {
-    fn new(rate: f32, options: VariantOptions) -> Variant {
+    #[track_caller]
+    fn new(op: &str, rate: f32, options: VariantOptions) -> Variant {
         let memory = [
-            learning_rate(rate),
+            learning_rate(op, rate),
             Memory::number("step", 0.0),
             Memory::number("first_power", 1.0),
             Memory::number("second_power", 1.0),
@@ -165,21 +184,22 @@ impl Variant {
             Memory::of_weights("first"),
             Memory::of_weights("second"),
         ];
-        Variant { options, memory }
+        Variant { options: options.checked(op), memory }
     }
 
     #[track_caller]
     fn step(&mut self, rule: Rule, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
+        let options = self.options.clone()?;
         start(&mut self.memory, weights, gradients)?;
         let [rate, step, powers @ .., first, second] = &mut self.memory;
         keep(&step[0] + 1.0, &mut step[0]);
-        let betas = self.options.betas.map(Tensor::scalar);
-        let factors = betas.into_iter().chain([momentum(self.options.betas[0], &step[0])]);
+        let betas = options.betas.map(Tensor::scalar);
+        let factors = betas.into_iter().chain([momentum(options.betas[0], &step[0])]);
         for (power, factor) in powers.iter_mut().zip(factors) {
             keep(&power[0] * factor, &mut power[0]);
         }
         let count = Count { step: step[0].clone(), powers: powers.each_ref().map(|power| power[0].clone()) };
-        let decay = self.options.weight_decay;
+        let decay = options.weight_decay;
         let memories = first.iter_mut().zip(second.iter_mut());
         for ((weight, gradient), (first, second)) in weights.iter_mut().zip(gradients).zip(memories) {
             let dtype = first.dtype();
@@ -187,7 +207,7 @@ impl Variant {
             if decay != 0.0 {
                 gradient += weight.cast(dtype) * decay;
             }
-            let change = rule(&self.options, &mut Tracks { first, second }, &gradient, &count);
+            let change = rule(&options, &mut Tracks { first, second }, &gradient, &count);
             let rate = rate[0].cast(dtype);
             update(weight, wide(weight) - change * rate);
         }
@@ -198,37 +218,38 @@ impl Variant {
 /// The sign of a mean of the gradients: all weights move as far (Chen et al., 2023). Weights decay by themselves.
 #[derive(Clone, Debug)]
 pub struct Lion {
-    options: VariantOptions,
+    options: Result<VariantOptions>,
     /// The learning rate, the means of the gradients.
     memory: [Memory; 2],
 }
 
 impl Lion {
     /// With what is usual.
+    #[track_caller]
     pub fn new(rate: f32) -> Lion {
         Lion::with_options(rate, VariantOptions { betas: [0.9, 0.99], ..VariantOptions::default() })
     }
 
     /// With all that there is.
+    #[track_caller]
     pub fn with_options(rate: f32, options: VariantOptions) -> Lion {
-        Lion { options, memory: [learning_rate(rate), Memory::of_weights("means")] }
+        Lion { options: options.checked("Lion"), memory: [learning_rate("Lion", rate), Memory::of_weights("means")] }
     }
 }
 
 impl Optimizer for Lion {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
+        let VariantOptions { betas: [now, later], weight_decay, .. } = self.options.clone()?;
         self.begin(weights, gradients)?;
         let [rate, means] = &mut self.memory;
-        let [now, later] = self.options.betas;
         for ((weight, gradient), mean) in weights.iter_mut().zip(gradients).zip(means.iter_mut()) {
             let dtype = mean.dtype();
             let gradient = gradient.cast(dtype);
             let change = (&*mean * now + &gradient * (1.0 - now)).sign();
             keep(&*mean * later + gradient * (1.0 - later), mean);
             let rate = rate[0].cast(dtype);
-            let decay = self.options.weight_decay;
-            let change = if decay == 0.0 { change } else { change + wide(weight) * decay };
+            let change = if weight_decay == 0.0 { change } else { change + wide(weight) * weight_decay };
             update(weight, wide(weight) - change * rate);
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Weights in files, as safetensors.
 
+use super::header::mistake;
 use crate::file::{Durability, folder_of, remove_abandoned_drafts, replace};
 use crate::tensor::{from_bytes, realize_all};
 use crate::{Error, Result, Tensor};
@@ -10,7 +11,7 @@ use std::path::Path;
 use tinyspec_ir::{DType, Dim, Shape};
 
 /// Names of dtypes in the file.
-const DTYPES: &[(DType, Dtype)] = &[
+pub(super) const DTYPES: &[(DType, Dtype)] = &[
     (DType::Bool, Dtype::BOOL),
     (DType::I8, Dtype::I8),
     (DType::I16, Dtype::I16),
@@ -29,7 +30,7 @@ const DTYPES: &[(DType, Dtype)] = &[
 ];
 
 /// In the format this name is that of notes on the file.
-const NOTES: &str = "__metadata__";
+pub(super) const NOTES: &str = "__metadata__";
 
 pub(super) fn failed(path: &Path, reason: impl std::fmt::Display) -> Error {
     Error::Weights { path: path.display().to_string(), reason: reason.to_string() }
@@ -84,8 +85,10 @@ pub fn save(path: impl AsRef<Path>, tensors: &[(impl AsRef<str>, &Tensor)]) -> R
 pub fn load(path: impl AsRef<Path>) -> Result<BTreeMap<String, Tensor>> {
     let (path, location) = (path.as_ref(), Location::caller());
     let bytes = std::fs::read(path).map_err(|error| failed(path, error))?;
-    let damaged = |error| failed(path, format!("it is no file of safetensors, or damaged or cut off: {error}"));
-    let file = SafeTensors::deserialize(&bytes).map_err(damaged)?;
+    let file = SafeTensors::deserialize(&bytes).map_err(|error| {
+        let reason = mistake(&bytes).unwrap_or_else(|| error.to_string());
+        failed(path, format!("it is no file of safetensors, or damaged or cut off: {reason}"))
+    })?;
     let mut tensors = BTreeMap::new();
     for (name, view) in file.tensors() {
         let Some((dtype, _)) = DTYPES.iter().find(|(_, dtype)| *dtype == view.dtype()) else {

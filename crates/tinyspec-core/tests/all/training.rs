@@ -1,9 +1,11 @@
 //! Optimisers and weights: a step is one graph, and files give back what was saved.
 
 use tinyspec_core::nn::{
-    Adadelta, Adagrad, Adam, Adamax, Lamb, Lion, Nadam, Optimizer, Radam, RmsProp, Sgd, load, save,
+    Adadelta, Adagrad, AdagradOptions, Adam, Adamax, Lamb, LambOptions, Lion, Nadam, Optimizer, Radam, RmsProp,
+    RmsPropOptions, Sgd, SgdOptions, VariantOptions, load, save,
 };
 use tinyspec_core::{Error, Program, Tensor, grad, profile, realize_all};
+use tinyspec_ir::ops::options::default;
 use tinyspec_ir::{DType, ErrorKind};
 
 /// Fits `y = 2 a - b + 3` and returns the last loss.
@@ -183,6 +185,85 @@ fn what_is_saved_can_be_loaded_whatever_its_names() -> Result<(), Error> {
     assert_eq!(load(&file)?.len(), names.len(), "the older file is there");
     let _ = std::fs::remove_file(file);
     Ok(())
+}
+
+/// Numbers that no optimiser can work with are reported by its steps, with the line that they were given in.
+#[test]
+fn impossible_hyperparameters_are_refused() {
+    fn refused(made_at: u32, optimizer: &mut dyn Optimizer, expected: &str) {
+        let mut weight = Tensor::ones([2]);
+        let error = optimizer.step(&mut [&mut weight], &[Tensor::ones([2])]).expect_err(expected);
+        assert!(error.to_string().starts_with(expected), "{error} does not say {expected}");
+        assert_eq!(error.kind(), Some(ErrorKind::Value));
+        assert_eq!(error.location().map(|location| location.line), Some(made_at), "{error}");
+        assert_eq!(weight.to_vec::<f32>().expect("unchanged"), [1.0, 1.0]);
+    }
+    macro_rules! refused {
+        ($optimizer:expr, $expected:literal) => {
+            refused(line!(), &mut $optimizer, $expected)
+        };
+    }
+    refused!(Adam::new(-0.1), "Adam: the learning rate is -0.1, it must be finite and not negative");
+    refused!(Sgd::new(f32::NAN), "Sgd: the learning rate is NaN");
+    refused!(RmsProp::new(f32::INFINITY), "RmsProp: the learning rate is inf");
+    refused!(Adagrad::new(-1.0), "Adagrad: the learning rate is -1");
+    refused!(Lamb::new(-1.0), "Lamb: the learning rate is -1");
+    refused!(Adadelta::new(-1.0), "Adadelta: the learning rate is -1");
+    refused!(Lion::new(-1.0), "Lion: the learning rate is -1");
+    refused!(Sgd::with_momentum(0.1, -0.5), "Sgd: momentum is -0.5");
+    refused!(Sgd::with_options(0.1, SgdOptions { weight_decay: f32::NAN, ..default() }), "Sgd: weight_decay is NaN");
+    refused!(Adam::with_betas(0.1, [0.9, 1.0], 1e-8), "Adam: betas[1] is 1, it must be at least 0 and below 1");
+    refused!(Adam::with_betas(0.1, [-0.1, 0.9], 1e-8), "Adam: betas[0] is -0.1");
+    refused!(Adam::with_betas(0.1, [0.9, 0.99], -1e-8), "Adam: epsilon is -0.00000001");
+    refused!(Adam::with_weight_decay(0.1, -1.0), "Adam: weight_decay is -1");
+    refused!(RmsProp::with_options(0.1, RmsPropOptions { decay: 1.5, ..default() }), "RmsProp: decay is 1.5");
+    refused!(RmsProp::with_options(0.1, RmsPropOptions { momentum: -1.0, ..default() }), "RmsProp: momentum is -1");
+    refused!(Adagrad::with_options(0.1, AdagradOptions { epsilon: -1.0, ..default() }), "Adagrad: epsilon is -1");
+    refused!(Lamb::with_options(0.1, LambOptions { betas: [2.0, 0.9], ..default() }), "Lamb: betas[0] is 2");
+    refused!(Nadam::with_options(0.1, VariantOptions { epsilon: -1.0, ..default() }), "Nadam: epsilon is -1");
+    refused!(Lion::with_options(0.1, VariantOptions { betas: [0.9, 1.0], ..default() }), "Lion: betas[1] is 1");
+    let mut optimizer = Adam::new(0.1);
+    let line = line!() + 1;
+    optimizer.set_learning_rate(-1.0);
+    refused(line, &mut optimizer, "set_learning_rate: the learning rate is -1");
+    optimizer.set_learning_rate(0.0);
+    let mut weight = Tensor::ones([2]);
+    optimizer.step(&mut [&mut weight], &[Tensor::ones([2])]).expect("a rate of 0 is one");
+}
+
+/// What a damaged header says, and what the format has there.
+#[test]
+fn a_wrong_header_of_weights_is_explained() {
+    let file = std::env::temp_dir().join(format!("tinyspec-header-{}.safetensors", std::process::id()));
+    let refused = |header: &str, expected: &str| {
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header.bytes().chain([0; 8]));
+        std::fs::write(&file, bytes).expect("writable");
+        let error = load(&file).expect_err(header).to_string();
+        assert!(error.contains(expected) && !error.contains("usize"), "{error} does not say {expected}");
+    };
+    let entry = |entry: &str| format!(r#"{{"w":{entry}}}"#);
+    refused(
+        &entry(r#"{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}"#),
+        "`shape` of `w` is `[-2]`, expected a list of whole numbers, none negative",
+    );
+    refused(&entry(r#"{"dtype":"F32","shape":[1.5],"data_offsets":[0,8]}"#), "`shape` of `w` is `[1.5]`");
+    refused(&entry(r#"{"dtype":"F32","shape":"2","data_offsets":[0,8]}"#), "`shape` of `w` is `\"2\"`");
+    refused(
+        &entry(r#"{"dtype":"F32","shape":[2],"data_offsets":[0]}"#),
+        "`data_offsets` of `w` is `[0]`, expected a list of two whole numbers, none negative",
+    );
+    refused(
+        &entry(r#"{"dtype":"F31","shape":[2],"data_offsets":[0,8]}"#),
+        "`dtype` of `w` is `\"F31\"`, expected one of",
+    );
+    refused(&entry(r#"{"dtype":"F32","data_offsets":[0,8]}"#), "`w` has no `shape`, expected a list of whole numbers");
+    refused(r#"[1,2]"#, "its header is `[1,2]`, expected an object of names and tensors");
+    refused(
+        r#"{"__metadata__":{"a":1},"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}"#,
+        "`__metadata__` is `{\"a\":1}`, expected an object of names and strings",
+    );
+    let _ = std::fs::remove_file(file);
 }
 
 #[test]

@@ -1,0 +1,49 @@
+//! What optimisers are made with: refused where an optimiser is made, and reported by its steps.
+
+use crate::{Error, Result};
+use std::panic::Location;
+use tinyspec_ir::ErrorKind;
+
+/// A hyperparameter, by name, with its value and the values that it may have.
+pub(super) struct Hyperparameter {
+    name: &'static str,
+    value: f32,
+    is_below_one: bool,
+}
+
+/// One that is finite and not negative, such as a weight decay.
+pub(super) fn amount(name: &'static str, value: f32) -> Hyperparameter {
+    Hyperparameter { name, value, is_below_one: false }
+}
+
+/// The share of a running mean that is kept: from 0 to below 1.
+pub(super) fn share(name: &'static str, value: f32) -> Hyperparameter {
+    Hyperparameter { name, value, is_below_one: true }
+}
+
+impl Hyperparameter {
+    /// # Errors
+    /// When it has a value that it may not have.
+    #[track_caller]
+    pub fn check(&self, op: &str) -> Result<()> {
+        let Hyperparameter { name, value, is_below_one } = *self;
+        let (is_valid, expected) = match is_below_one {
+            true => ((0.0..1.0).contains(&value), "at least 0 and below 1"),
+            false => (value.is_finite() && value >= 0.0, "finite and not negative"),
+        };
+        if is_valid {
+            return Ok(());
+        }
+        let error = tinyspec_ir::Error::new(ErrorKind::Value, op, format!("{name} is {value}, it must be {expected}"));
+        Err(Error::Graph(error.at(Location::caller())))
+    }
+}
+
+/// The options, if all of their numbers are valid.
+#[track_caller]
+pub(super) fn checked<O>(op: &str, options: O, numbers: &[Hyperparameter]) -> Result<O> {
+    for number in numbers {
+        number.check(op)?;
+    }
+    Ok(options)
+}
