@@ -262,7 +262,10 @@ impl Dim {
 
     /// Sound bounds.
     pub fn bounds(&self) -> (i64, i64) {
-        self.bounds_within(CASES)
+        match self.as_const() {
+            Some(number) => (number, number),
+            None => self.bounds_within(CASES),
+        }
     }
 
     /// By the ends of each term; and once more by what a quotient or a maximum has to do with the other terms, which are

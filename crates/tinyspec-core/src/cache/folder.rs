@@ -18,7 +18,6 @@ pub(crate) fn private() -> Option<&'static Path> {
 
 /// The folder of what a code generator made, there already or not; `None` where others could write to it.
 pub(super) fn of_generator(folder: &Path, generator: Option<&str>) -> Option<PathBuf> {
-    static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let own = folder.join(ContentHash::of(&generator).to_string());
     let is_new = fs::symlink_metadata(&own).is_err_and(|error| error.kind() == ErrorKind::NotFound);
     if !is_new && !is_private(&own) {
@@ -26,10 +25,16 @@ pub(super) fn of_generator(folder: &Path, generator: Option<&str>) -> Option<Pat
         ONCE.call_once(|| warn(&own, NOT_PRIVATE));
         return None;
     }
-    if SWEPT.lock().unwrap_or_else(PoisonError::into_inner).insert(own.clone()) {
-        remove_abandoned_drafts(&own);
-    }
     Some(own)
+}
+
+/// Removes what killed writers left in a folder, once a process: to list a cache of many kernels takes longer than to load one,
+/// so only a process that writes does it.
+pub(super) fn sweep(folder: &Path) {
+    static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    if SWEPT.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_path_buf()) {
+        remove_abandoned_drafts(folder);
+    }
 }
 
 /// The folders of all code generators, the last used one first, as this process found them.

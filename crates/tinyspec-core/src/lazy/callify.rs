@@ -22,7 +22,7 @@ pub(crate) type Numbers = FxHashMap<Const, &'static Location<'static>>;
 
 /// Nodes of a small program.
 const SOME: usize = 64;
-/// Nodes below a sum that are looked at for numbers.
+/// Nodes below a sum that are looked at for numbers, and pairs of equal nodes that are compared.
 const STEPS: usize = 32;
 /// A `Tensor::scalar` is written by a line of its own.
 const ONLY: u32 = u32::MAX;
@@ -285,8 +285,8 @@ impl Walk {
         position
     }
 
-    fn meet_again(&mut self, known: u32, node: &Node) {
-        self.has_equal |= self.entries[known as usize].node.identity() != node.identity();
+    fn meet_again(&mut self, known: u32, node: &Arc<Node>) {
+        self.has_equal |= !self.has_equal && !are_one_to_gradients(&self.entries[known as usize].node, node);
     }
 
     /// The leaves below a sum of nothing but numbers that the program writes, views of them and what is computed of them.
@@ -517,6 +517,26 @@ impl Walk {
         }
         Ok(nodes)
     }
+}
+
+/// Whether gradients cannot tell two equal nodes apart: they are one tensor, or nobody has a tensor of either and they are made
+/// of the same tensors, as are the two transposes in `w.transpose(0, 1).matmul(&x) + w.transpose(0, 1).matmul(&y)`.
+fn are_one_to_gradients(a: &Arc<Node>, b: &Arc<Node>) -> bool {
+    let mut pairs: SmallVec<[(Arc<Node>, Arc<Node>); 8]> = SmallVec::new();
+    pairs.push((a.clone(), b.clone()));
+    for _ in 0..STEPS {
+        let Some((a, b)) = pairs.pop() else { return true };
+        if a.who() == b.who() {
+            continue;
+        }
+        match (a.view(), b.view()) {
+            (View::Lazy(of_a), View::Lazy(of_b)) if a.is_unheld() && b.is_unheld() => {
+                pairs.extend(of_a.into_iter().zip(of_b));
+            }
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// A result of a function whose dims have bounds: it is compiled by itself, once for all sizes.

@@ -210,6 +210,13 @@ impl Node {
         self.handles.fetch_sub(HANDLE, Ordering::Relaxed);
     }
 
+    /// Whether the program has no tensor of this node: neither by a handle nor as a copy of another node's tensor.
+    pub fn is_unheld(&self) -> bool {
+        let identity = self.identity();
+        let is_copy = identity.is_tensor() && identity != Identity::of_tensor(self.age);
+        self.handles.load(Ordering::Relaxed) < HANDLE && !is_copy
+    }
+
     /// Counts a run that computed this node as an intermediate value and did not keep it.
     pub fn note_run_on_the_way(&self) {
         self.runs_on_the_way.store(self.runs_on_the_way().saturating_add(1), Ordering::Relaxed);

@@ -50,6 +50,14 @@ fn programs() -> Vec<(&'static str, Program)> {
             let (u, v) = (a * 2.0, a * 2.0);
             ((&u * &v * &v * b + u.cos()).sum(.., false), vec![u, v])
         }),
+        ("equal values, one of them held", |[a, b, _]| {
+            let u = a.sin();
+            let other = (a.sin() * b).cos();
+            ((&u * &u * b + other).sum(.., false), vec![u])
+        }),
+        ("equal values that are not held", |[a, b, c]| {
+            ((a.sin() * b + (a.sin() * 2.0).exp() * c + b.sin() * c.sin()).sum(.., false), vec![])
+        }),
         ("ramps and ones of its own", |[a, b, c]| {
             let ramp = Tensor::arange(4).cast(DType::F32);
             let all = a * &ramp * &ramp + b.square() * Tensor::ones([4]) * Tensor::full([4], 0.5) + c * c * c * &ramp;
