@@ -28,8 +28,8 @@ pub(super) fn of_generator(folder: &Path, generator: Option<&str>) -> Option<Pat
     Some(own)
 }
 
-/// Removes what killed writers left in a folder, once a process: to list a cache of many kernels takes longer than to load one,
-/// so only a process that writes does it.
+/// Removes what killed writers left in a folder, once per process. Listing a large cache takes longer than loading a kernel, so
+/// only processes that write to it do this.
 pub(super) fn sweep(folder: &Path) {
     static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     if SWEPT.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_path_buf()) {

@@ -519,8 +519,8 @@ impl Walk {
     }
 }
 
-/// Whether gradients cannot tell two equal nodes apart: they are one tensor, or nobody has a tensor of either and they are made
-/// of the same tensors, as are the two transposes in `w.transpose(0, 1).matmul(&x) + w.transpose(0, 1).matmul(&y)`.
+/// Whether gradients cannot tell two equal nodes apart: they are the same tensor, or the program holds neither of them and both are
+/// made of the same tensors, as the two transposes in `w.transpose(0, 1).matmul(&x) + w.transpose(0, 1).matmul(&y)`.
 fn are_one_to_gradients(a: &Arc<Node>, b: &Arc<Node>) -> bool {
     let mut pairs: SmallVec<[(Arc<Node>, Arc<Node>); 8]> = SmallVec::new();
     pairs.push((a.clone(), b.clone()));

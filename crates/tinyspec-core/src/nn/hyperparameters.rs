@@ -1,4 +1,5 @@
-//! What optimisers are made with: refused where an optimiser is made, and reported by its steps.
+//! The numbers that optimisers are constructed with. A constructor returns no Result, so an impossible number is an error that the
+//! optimiser's steps return, with the line of the constructor.
 
 use crate::{Error, Result};
 use std::panic::Location;
