@@ -1,4 +1,4 @@
-//! `cargo bench -- figures`: the rows of the last run as tables in `docs/roofline.md`; of several runs, if their files are
+//! `cargo bench -- figures`: the rows of the last run as tables in `docs/performance.md`; of several runs, if their files are
 //! named: `cargo bench -- figures one.json two.json`. Those of blocks and models go to pages of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,10 +49,10 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     for file in files {
         figures.add(&fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?)?;
     }
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/roofline.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/performance.md");
     let text = fs::read_to_string(&page)?;
     let marked = text.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
-    let (before, after) = marked.ok_or("docs/roofline.md has no marks to write between")?;
+    let (before, after) = marked.ok_or("docs/performance.md has no marks to write between")?;
     fs::write(&page, format!("{before}{BEGIN}{}{END}{after}", figures.tables()?))?;
     Ok(())
 }

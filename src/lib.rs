@@ -214,6 +214,11 @@ pub mod errors {}
 #[doc = include_str!("../README.md")]
 pub mod readme {}
 
+/// The programs of the guide are compiled and run with the examples of these docs.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guide.md")]
+pub mod guide {}
+
 /// A struct of tensors and other models: declared shapes, named parameters, and methods that are graphs.
 ///
 /// ```

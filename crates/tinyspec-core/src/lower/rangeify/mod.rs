@@ -4,7 +4,7 @@
 //! One walk from the outputs down gives every tensor node the indices at which its consumers read it (`walk`), with
 //! movement ops as functions of an index (`movement`, `index`). All demands on a node are known when it is reached,
 //! so one law decides there whether it is recomputed in its consumers or written to memory (`fusion`). A sweep
-//! upwards then builds the scalar values (`values`); kernels over one space merge (`siblings`) and are closed
+//! upwards then builds the scalar values (`values`); kernels over one space merge (`horizontal_fusion`) and are closed
 //! (`close`): own Params, own Ranges, several Stores.
 
 mod cache_blocks;
