@@ -1,5 +1,13 @@
 //! Devices behind a vendor's driver. What CUDA and HIP have in common is here: finding and opening the library, memory,
 //! kernels, launches and faults. What differs is data and a few functions, in `cuda.rs` and `hip.rs`.
+//!
+//! A driver is opened when the first of its devices is asked for, and never closed. All of its functions are looked up
+//! first. Results of calls are plain numbers, because a newer driver may return values that this one does not know.
+//!
+//! A device has one stream, so what is enqueued runs in order. A run only enqueues; reading waits. Events mark what is
+//! finished, so that an error names the kernel that failed, or those that may have (`driver/flight.rs`). After a fault
+//! the driver refuses every call on the context: the device is *lost*
+//! ([`BackendError::Lost`](crate::BackendError::Lost)), and the rest of the process goes on.
 
 mod blocks;
 mod copies;

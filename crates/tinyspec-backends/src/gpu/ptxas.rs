@@ -1,5 +1,9 @@
 //! NVIDIA's assembler, where a machine has one: what it makes of PTX is loaded at once, while a driver has to compile the text
 //! in every process. Without one, or where it refuses a kernel, the driver gets the text.
+//!
+//! The assembler's version is part of the key of the object cache. The assembler may spill registers to fit more
+//! workgroups; a kernel that would get a stack, whether from ptxas or from the driver, is assembled again with more
+//! registers per thread.
 
 use crate::{BackendError, Compiler, LinearKernel, Target, settings};
 use std::io::Write as _;

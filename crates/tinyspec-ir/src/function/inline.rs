@@ -1,4 +1,8 @@
 //! Substitution of a Function's Params by its arguments.
+//!
+//! A function with a gradient of its own stays a `Function` in graphs until lowering: its Tuple ends with a Tuple of
+//! gradients, which are functions of the inputs, a cotangent for each float result, and the named dims. [`inline_all`]
+//! replaces those that are left.
 
 use crate::{Arg, Builder, Error, Graph, NodeId, Op, Result};
 use rustc_hash::FxHashMap;

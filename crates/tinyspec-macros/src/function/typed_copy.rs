@@ -1,5 +1,10 @@
 //! The typed copy: the user's body as ordinary Rust over run-time tensors. rustc checks names and types in it, editors
 //! complete in it, and tests run it to compare its graph with the embedded one.
+//!
+//! Run over placeholders it must give the embedded graph, node for node (`EmbeddedFunction::retrace`). Expressions that
+//! the macro has refused are left out, so that no mistake is reported twice. rustc therefore gets the copy of the last
+//! expansion, which knows all types; editors get a function of the user's own parameters from the first, which exists
+//! even if a callee is not found.
 
 use super::signature::without_arguments;
 use super::trace::names_of;

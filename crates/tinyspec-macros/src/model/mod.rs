@@ -4,6 +4,9 @@
 //! A struct has one name among macros, so one companion tells its fields and its methods. Without methods it is the
 //! struct's; with `#[model(functions)]` the struct emits its fields under a hidden name, and the one `#[function] impl`
 //! emits the companion.
+//!
+//! A function over models takes their tensors as inputs, in the order of the fields. The graph of a method of another
+//! type is reached without naming types, `method(|model: &Mlp| &model.fc1)`, by a hash of the method's name.
 
 mod emit;
 pub mod methods;

@@ -1,4 +1,7 @@
 //! Copies to a device, from it, and between two.
+//!
+//! Copies between the host and a device go through pinned memory (`staging`). Copies between two devices of one driver
+//! are direct, and both streams wait for each other's events.
 
 use super::device::Shared;
 use super::events::Event;

@@ -1,4 +1,8 @@
 //! Facts about dims: after `where(D % H == 0)` a `D` is `H` times a whole number, which is a dim of its own.
+//!
+//! The new dim is bound at each call, like `{ H * Q }`. An exact quotient of constants is a constant of its own in the
+//! same way (`trace/assume.rs`). An equality that determines no constant, such as `8 == H * (D / H)`, is only checked
+//! (`trace/stand_in.rs`).
 
 use super::super::options::Fact;
 use super::types::{TypeReader, mentions};

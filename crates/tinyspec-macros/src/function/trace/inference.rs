@@ -1,4 +1,7 @@
 //! Types of numbers, as rustc infers them: a literal without a suffix takes the type of what it meets, or `i32` or `f64`.
+//!
+//! A literal without a suffix has a type variable. If the graph came to depend on a default that later code changes,
+//! the body is traced again.
 
 use crate::diagnostics::Place;
 use std::collections::{HashMap, HashSet};

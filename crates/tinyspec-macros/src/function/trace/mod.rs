@@ -1,5 +1,8 @@
 //! The tracer: runs the body of a `#[function]` on symbolic tensors, with the same builders that the run time has, and
 //! collects all mistakes.
+//!
+//! Inputs have the first slots, named dims the next. Constants of the scope around the function and results of calls
+//! are Params from `FIRST_CONSTANT` and `FIRST_RESULT` on, until the program decodes the graph (`Traced::resolve`).
 
 mod assign;
 mod assume;

@@ -1,4 +1,7 @@
 //! Buffers of models: what a body reads of them and assigns to them.
+//!
+//! A function that takes a model by `&mut` returns the new states of all its buffers behind its results, since callers
+//! know only its signature. What is read of a buffer, and what is assigned to it, is detached in the graph.
 
 use super::{ModelValue, Tracer, Value};
 use crate::diagnostics::{Adaptation, Place};
