@@ -73,7 +73,6 @@ impl Kernel {
 
     /// `lanes` elements of `buffer` from `offset` (an i32) on.
     pub fn run(&mut self, buffer: NodeId, offset: NodeId, lanes: i64) -> NodeId {
-        let offset = self.graph.add(Op::Cast, &[offset], Arg::DType(DType::Index)).unwrap();
         let offset = self.graph.add(Op::Stack, &[offset], Arg::None).unwrap();
         let shape = self.shape(&[lanes]);
         self.alu(Op::Shrink, &[buffer, offset, shape])

@@ -298,13 +298,8 @@ fn rows_that_data_name_are_rolled() {
                     .map(|(row, column)| if row < rows { data[(row * columns + column) as usize] } else { 0 })
                     .collect();
                 // A program of its own for each: shifts that change from call to call are data.
-                let rolled = Tensor::cat(
-                    &[
-                        x.at((.., (columns - shift).rem_euclid(columns)..)),
-                        x.at((.., ..(columns - shift).rem_euclid(columns))),
-                    ],
-                    1,
-                );
+                let cut = (columns - shift).rem_euclid(columns);
+                let rolled = Tensor::cat(&[&x.at((.., cut..)), &x.at((.., ..cut))], 1);
                 assert_eq!(
                     x.roll([shift], [1]).index0(&index).to_vec::<i64>()?,
                     want,
