@@ -39,8 +39,8 @@ pub(crate) fn compile_over(
     device: &Arc<Device>,
     wanted: &[Donation],
 ) -> Result<Plan> {
-    let (blueprint, granted) = symbolic_plan_over(graph, outputs, device, wanted)?;
-    let mut plan = blueprint.plan(&|_| None)?;
+    let (symbolic, granted) = symbolic_plan_over(graph, outputs, device, wanted)?;
+    let mut plan = symbolic.plan(&|_| None)?;
     plan.overwritten = granted.iter().map(|over| (plan.output_of_root[over.output], over.slot)).collect();
     plan.stays_apart = !wanted.is_empty() && granted.is_empty();
     Ok(plan)
@@ -81,8 +81,8 @@ fn symbolic_plan_over(
             Ok(kernels) => {
                 failures.iter().for_each(|failure: &Failure| failure.warn("its sums run in kernels of their own"));
                 let reference = reference(&schedule, device)?;
-                let blueprint = SymbolicPlan::new(&schedule, &kernels, device).compared_with(reference);
-                return Ok((blueprint, schedule.donations));
+                let plan = SymbolicPlan::new(&schedule, &kernels, device).compared_with(reference);
+                return Ok((plan, schedule.donations));
             }
             Err(failed) => {
                 let before = apart.len();

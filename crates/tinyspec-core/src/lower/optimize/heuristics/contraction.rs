@@ -393,14 +393,14 @@ impl Planner<'_> {
     fn lies_well(&self, tile: &Contraction) -> bool {
         const LINE: i64 = 64;
         /// Lines so far apart share a few sets of the caches.
-        const APART: i64 = 1024;
+        const CACHE_ALIAS_STRIDE: i64 = 1024;
         /// Vectors that a copied one is multiplied with, so that the copy takes 1 % of the time.
         const ROWS: i64 = 256;
         let access = &self.kernel.accesses[tile.panel];
         let size = access.dtype.size() as i64;
         let rows: i64 = tile.heights.iter().map(|&(origin, _)| self.trips(origin)).product();
         let steps = |origin: usize| self.coefficient(tile.panel, origin).saturating_mul(size);
-        let is_spread = |step: i64| step % LINE == 0 && step % APART != 0;
+        let is_spread = |step: i64| step % LINE == 0 && step % CACHE_ALIAS_STRIDE != 0;
         let panel =
             self.reduced().map(|origin| self.trips(origin)).product::<i64>() * tile.vectors * self.lanes() * size;
         rows < ROWS

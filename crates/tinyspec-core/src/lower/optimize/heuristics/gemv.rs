@@ -1,4 +1,5 @@
-//! Sums that memory bounds: which places of a large buffer are read side by side.
+//! Matrix-vector products and other sums over a large operand that is read once (GEMV), which memory bounds: how many rows are read at
+//! a time, and in which order.
 
 use super::super::kernel::{Reduction, is_index};
 use super::Planner;
@@ -6,22 +7,22 @@ use crate::lower::optimize::transforms::{Padto, Split};
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, AxisType, NodeId};
 
-/// Bytes of a row from which on its start, which the processor does not foresee, is rare.
+/// Bytes of a row from which on few loads are at the start of one, where the hardware prefetcher has nothing to go by.
 const LONG: i64 = 4096;
-/// Bytes of a run, below which much of what the processor reads ahead is beyond its end.
+/// Bytes of a run below which much of what the hardware prefetches lies beyond its end.
 const RUN: i64 = 1024;
 /// Bytes of a line of the caches.
 const LINE: usize = 64;
-/// Operations for each element, below which the processor sees the loads of several trips ahead of itself.
-const LABOUR: usize = 6;
+/// Operations per element below which out-of-order execution reaches the loads of several later trips.
+const MIN_OPS_PER_LOAD: usize = 6;
 
-/// Results that share each element of a large matrix, at most, for its reading to set the pace: a batch of a few rows. With
-/// short vectors they are fewer: each element of the matrix then takes more instructions.
-const FEW: [i64; 2] = [4, 8];
+/// The most results that may share each element of a large matrix if reading it is to set the pace: with short vectors, which take
+/// more instructions per element, and with long ones.
+const MAX_GEMV_ROWS: [i64; 2] = [4, 8];
 
-/// Rows that are summed at once.
-pub(super) struct Beside {
-    /// The axis that they follow each other on.
+/// Rows that one trip reads together.
+pub(super) struct ParallelRows {
+    /// The axis over them.
     pub rows: usize,
     /// How many.
     pub count: i64,
@@ -31,7 +32,7 @@ pub(super) struct Beside {
     pub sharing: SmallVec<[usize; 2]>,
 }
 
-/// Sums across rows.
+/// How sums across the rows of a large matrix are computed.
 struct Rows {
     /// The axis that the rows follow each other on.
     rows: usize,
@@ -68,7 +69,7 @@ impl Planner<'_> {
 
     /// Bytes that an access reads, if no more than a few results share each element; else 0.
     fn bytes_read_by_few(&self, access: usize) -> i64 {
-        let [short, long] = FEW;
+        let [short, long] = MAX_GEMV_ROWS;
         let most = if self.has_short_vectors() { short } else { long };
         let is_few = self.sharing(access).1 <= most;
         let is_once = self.reduced().all(|origin| self.trips(origin) <= 1 || self.depends(access, origin));
@@ -85,16 +86,16 @@ impl Planner<'_> {
         let Some(access) = (0..self.kernel.accesses.len()).find(is_shared) else { return false };
         match self.contiguous_output().filter(|&lane| self.coefficient(access, lane) == 1) {
             Some(lane) => self.rows_to_sum(lane, self.lanes()).is_some(),
-            None => self.rows_beside(axis).is_some(),
+            None => self.parallel_rows(axis).is_some(),
         }
     }
 
-    /// The output axis of which several rows are summed at once, and how many. The processor reads ahead of each of them by
-    /// itself, up to the end of its page: while one begins a page another is in the midst of one. Where the work hides
-    /// the loads to come, more rows are more loads in sight.
-    pub(super) fn rows_beside(&self, axis: usize) -> Option<Beside> {
+    /// The output axis of which one trip reads several rows, and how many. The hardware prefetches each row as a stream of its own, up to
+    /// the end of its page; while one row begins a page, the others are in the middle of theirs. Where the arithmetic of a trip keeps
+    /// later loads out of the reorder window, more rows put more loads in flight.
+    pub(super) fn parallel_rows(&self, axis: usize) -> Option<ParallelRows> {
         let computes = |node: &&NodeId| self.graph.op(**node).is_elementwise() && !is_index(self.graph, **node);
-        let is_laboured = self.kernel.order.iter().filter(computes).count() >= LABOUR;
+        let has_long_terms = self.kernel.order.iter().filter(computes).count() >= MIN_OPS_PER_LOAD;
         if self.kernel.reductions.len() != 1 {
             return None;
         }
@@ -108,23 +109,23 @@ impl Planner<'_> {
         let rows = self.outputs().into_iter().rfind(|&origin| self.trips(origin) > 1 && !sharing.contains(&origin))?;
         let is_shared = (0..self.kernel.accesses.len()).any(|other| !self.depends(other, rows));
         let (count, vectors) = match self.has_short_vectors() {
-            _ if is_laboured && results == 1 => (4, 1),
-            // The registers hold eight sums, and what they are made of.
+            _ if has_long_terms && results == 1 => (4, 1),
+            // Registers hold eight sums and their operands.
             true if results > 2 => (2, 1),
             true if is_shared => (4, 2 / results),
-            // Each lane of four vectors adds up less, and rounds less, than of two.
+            // With four vectors each lane adds fewer terms, and rounds less, than with two.
             _ if results == 1 => (2, 4),
-            // As many sums as there are registers, but for what they are made of.
+            // As many sums as fit in registers beside their operands.
             _ => {
                 let most = (self.target.vector_registers as i64 * 3 / 4 / results).clamp(1, 4);
                 let divides = |count: &i64| self.trips(rows) % count == 0;
                 ((1..=most).rev().find(divides).unwrap_or(1), 1)
             }
         };
-        // Of rows that leave a rest, those beyond the end read a row beside them.
+        // Where the rows leave a remainder, trips beyond the end read a neighbouring row.
         let divides = self.has_short_vectors() || self.trips(rows) % count == 0;
         let shares = divides && self.trips(rows) >= 4 * count * self.target.threads as i64;
-        (shares && self.depends(access, rows)).then_some(Beside { rows, count, vectors, sharing })
+        (shares && self.depends(access, rows)).then_some(ParallelRows { rows, count, vectors, sharing })
     }
 
     /// How sums across rows of a large matrix are made, if they can be.

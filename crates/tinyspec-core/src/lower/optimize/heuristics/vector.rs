@@ -48,7 +48,7 @@ impl Planner<'_> {
             }
             let last = last.filter(|_| !veto);
             let rows = last.and_then(|last| self.rows_in_stages(last, &split));
-            let beside = if let [(axis, _)] = split[..] { self.rows_beside(axis) } else { None };
+            let beside = if let [(axis, _)] = split[..] { self.parallel_rows(axis) } else { None };
             for &(axis, vectors) in &split {
                 let vectors = beside.as_ref().map_or(vectors, |beside| vectors.min(beside.vectors));
                 self.split_by_vectors(axis, lanes, vectors.max(1), AxisType::Unroll);

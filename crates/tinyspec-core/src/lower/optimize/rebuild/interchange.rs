@@ -1,6 +1,6 @@
-//! Sums of rows. Where a loop over a Reduce's terms is around loops over its results, each of its trips adds a term or a
-//! few to every result: so the rows of a matrix are read from one end to the other when its columns are summed, and memory
-//! likes nothing better. Meanwhile the sums are in LOCAL memory.
+//! Reduction interchange. Where a loop over a Reduce's terms is around loops over its results, each of its trips adds a few terms
+//! to every result. When columns of a matrix are summed this reads its rows from end to end, giving sequential access; the
+//! partial sums are in LOCAL memory.
 
 use super::element;
 use crate::lower::fold;

@@ -1,9 +1,9 @@
-//! Rows in stages. A kernel that walks along each row several times, as a softmax does, waits between its loops: until the
-//! lanes of a sum are added up, nothing else can begin. Here the loops of a trip belong to different rows: while the last
-//! of them stores a row, the one before works on the next row, and so on. What a row's loops leave for each other stays
-//! in LOCAL memory; the first rows of the loop over rows run before it, the last ones after it.
+//! Software pipelining of a loop over rows. A kernel that walks along each row several times, as a softmax does, stalls between
+//! its loops: until the lanes of a sum are added, the next loop cannot start. Here the loops of one trip belong to different
+//! rows: while the last loop stores a row, the one before it works on the next row, and so on. Values that pass from one loop of
+//! a row to another are in LOCAL memory. The prologue computes the first rows, the epilogue the last ones.
 //!
-//! The last two loops of a row become one, so that its stores spread over the time that its sums take.
+//! The last two loops of a row are fused, so that its stores overlap with the sums of a later row.
 
 use crate::lower::live::{self, Live, RangeSet};
 use crate::lower::replace::Replacement;
@@ -11,13 +11,14 @@ use rustc_hash::FxHashSet;
 use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
 
-/// Elements of a vector of the widest machines; a row of kept values is not a multiple of [`APART`] from the next.
+/// Elements of a vector of the widest machines; rows of kept values lie no multiple of [`CACHE_ALIAS_STRIDE`] apart.
 const CHUNK: i64 = 16;
-const APART: i64 = 512;
+/// Elements; rows that lie a multiple of them apart compete for a few sets of the cache.
+const CACHE_ALIAS_STRIDE: i64 = 512;
 /// Rows that have kept values at a time: the one that is computed, and the one that is read.
 const KEPT_ROWS: i64 = 2;
 
-/// The kernel with the loop over `row` in stages; as it is where it has none.
+/// The kernel with the loop over `row` software-pipelined; as it is where it has no stages.
 pub(super) fn pipeline(graph: &mut Graph, sink: NodeId, row: NodeId) -> Result<NodeId> {
     let Some(stages) = Stages::of(graph, sink, row)? else { return Ok(sink) };
     let count = stages.levels.len() as i64;
@@ -190,7 +191,7 @@ fn kept(graph: &mut Graph, order: &[NodeId], walked: &[NodeId], cuts: &[NodeId])
             return Ok(None);
         };
         let size = (size + CHUNK - 1) / CHUNK * CHUNK;
-        let size = if size % APART == 0 { size + CHUNK } else { size };
+        let size = if size % CACHE_ALIAS_STRIDE == 0 { size + CHUNK } else { size };
         let buffer = local(graph, kept.len() as u32, value, KEPT_ROWS * size)?;
         kept.push(Kept { filled, at, value, buffer, size });
     }

@@ -26,8 +26,8 @@ const ROW: i64 = 4 * CHUNK;
 /// Bytes of a line of the caches.
 const LINE: i64 = 64;
 
-/// Panels that lie a multiple of so many elements apart share the same few lines of a cache.
-const APART: i64 = 512;
+/// Panels that lie a multiple of so many elements apart alias in the cache: they compete for a few of its sets.
+const CACHE_ALIAS_STRIDE: i64 = 512;
 
 /// Axes along one dim of the source, each with what a trip adds to the position in it.
 struct Group {
@@ -140,7 +140,7 @@ impl Rebuild<'_> {
                 size = (size + CHUNK - 1) / CHUNK * CHUNK;
             }
             // A copy that goes from panel to panel would push out what it has just begun.
-            if size % APART == 0 {
+            if size % CACHE_ALIAS_STRIDE == 0 {
                 size += CHUNK;
             }
         }
