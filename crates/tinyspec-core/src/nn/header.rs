@@ -24,7 +24,8 @@ fn of_notes(notes: &Value) -> Option<String> {
 fn of_tensor(name: &str, entry: &Value) -> Option<String> {
     let sizes = |value: &Value| value.as_array().filter(|sizes| sizes.iter().all(Value::is_u64)).map(Vec::len);
     let is_dtype = |value: &Value| serde_json::from_value::<Dtype>(value.clone()).is_ok();
-    let fields: [(&str, &dyn Fn(&Value) -> bool, String); 3] = [
+    type IsValid<'a> = &'a dyn Fn(&Value) -> bool;
+    let fields: [(&str, IsValid, String); 3] = [
         ("dtype", &is_dtype, format!("one of {}", dtype_names())),
         ("shape", &|value| sizes(value).is_some(), "a list of whole numbers, none negative".into()),
         ("data_offsets", &|value| sizes(value) == Some(2), "a list of two whole numbers, none negative".into()),
