@@ -265,7 +265,7 @@ impl Affine {
         self.emit_as(graph, DType::Index)
     }
 
-    /// As [`Affine::emit`], in another dtype: atoms are cast.
+    /// Like [`Affine::emit`], but in another dtype, to which atoms are cast.
     ///
     /// # Errors
     /// As [`Affine::emit`].

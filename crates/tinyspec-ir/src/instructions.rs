@@ -1,6 +1,6 @@
 //! Reads instruction sequences: lanes, gates and conditions, and the versions of a loop that unswitching has made.
 
-use crate::{Builder, DType, Graph, NodeId, Op, address::behind_after};
+use crate::{Builder, DType, Graph, NodeId, Op, address::behind_after, masks::conjuncts};
 use rustc_hash::FxHashMap;
 
 /// The number of lanes of a machine value; 1 of a scalar.
@@ -34,20 +34,16 @@ pub fn open_lanes(graph: &Graph, gate: NodeId) -> u128 {
         }
     };
     let set = |is_open: &dyn Fn(usize) -> bool| (0..count).fold(0, |set, lane| set | u128::from(is_open(lane)) << lane);
-    let (mut open, mut conjuncts) = (set(&|_| true), vec![gate]);
-    while let Some(conjunct) = conjuncts.pop() {
-        match (graph.op(conjunct), graph.sources(conjunct)) {
-            (Op::And, &[a, b]) => conjuncts.extend([a, b]),
+    let mut open = set(&|_| true);
+    for (conjunct, holds) in conjuncts(graph, gate, true) {
+        let known: Option<Vec<bool>> = match (graph.op(conjunct), graph.sources(conjunct)) {
             (Op::CmpLt, &[a, b]) => {
-                if let (Some(a), Some(b)) = (constants(a), constants(b)) {
-                    open &= set(&|lane| a.get(lane) < b.get(lane));
-                }
+                constants(a).zip(constants(b)).map(|(a, b)| a.iter().zip(b).map(|(a, b)| *a < b).collect())
             }
-            _ => {
-                if let Some(lanes) = constants(conjunct) {
-                    open &= set(&|lane| lanes.get(lane).is_none_or(|&lane| lane != 0));
-                }
-            }
+            _ => constants(conjunct).map(|lanes| lanes.iter().map(|&lane| lane != 0).collect()),
+        };
+        if let Some(known) = known {
+            open &= set(&|lane| known.get(lane).is_none_or(|&known| known == holds));
         }
     }
     open

@@ -286,7 +286,7 @@ impl Walk {
     }
 
     fn meet_again(&mut self, known: u32, node: &Arc<Node>) {
-        self.has_equal |= !self.has_equal && !are_one_to_gradients(&self.entries[known as usize].node, node);
+        self.has_equal = self.has_equal || !are_one_to_gradients(&self.entries[known as usize].node, node);
     }
 
     /// The leaves below a sum of nothing but numbers that the program writes, views of them and what is computed of them.

@@ -1,7 +1,7 @@
 //! Optimisers that scale each weight's step by what its gradients were: RMSprop, Adagrad, LAMB.
 
 use super::Optimizer;
-use super::hyperparameters::{amount, checked, share};
+use super::hyperparameters::{amount, checked, of_adam, share};
 use super::memory::Memory;
 use super::optim::{keep, learning_rate, update, wide};
 use crate::{Result, Tensor};
@@ -213,13 +213,8 @@ impl Lamb {
             Memory::of_weights("means"),
             Memory::of_weights("variances"),
         ];
-        let LambOptions { betas: [mean_beta, variance_beta], epsilon, weight_decay } = options;
-        let numbers = [
-            share("betas[0]", mean_beta),
-            share("betas[1]", variance_beta),
-            amount("epsilon", epsilon),
-            amount("weight_decay", weight_decay),
-        ];
+        let LambOptions { betas, epsilon, weight_decay } = options;
+        let numbers = of_adam(betas, epsilon, weight_decay);
         Lamb { options: checked("Lamb", options, &numbers), memory }
     }
 }

@@ -22,6 +22,16 @@ pub(super) fn share(name: &'static str, value: f32) -> Hyperparameter {
     Hyperparameter { name, value, is_below_one: true }
 }
 
+/// Those that the relatives of Adam have in common.
+pub(super) fn of_adam([first, second]: [f32; 2], epsilon: f32, weight_decay: f32) -> [Hyperparameter; 4] {
+    [
+        share("betas[0]", first),
+        share("betas[1]", second),
+        amount("epsilon", epsilon),
+        amount("weight_decay", weight_decay),
+    ]
+}
+
 impl Hyperparameter {
     /// # Errors
     /// When it has a value that it may not have.

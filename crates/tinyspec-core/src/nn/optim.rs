@@ -1,6 +1,6 @@
 //! Optimisers: a step makes the updates lazily, so that loss, weights and state are one graph.
 
-use super::hyperparameters::{amount, checked, share};
+use super::hyperparameters::{amount, checked, of_adam};
 use super::memory::{Memory, begin, restore, scalar};
 use crate::{Error, Result, Tensor};
 use std::collections::BTreeMap;
@@ -362,13 +362,8 @@ impl Adam {
             Memory::of_weights("variances"),
             Memory::of_weights_if(options.amsgrad, "greatest"),
         ];
-        let AdamOptions { betas: [mean_beta, variance_beta], epsilon, weight_decay, .. } = options;
-        let numbers = [
-            share("betas[0]", mean_beta),
-            share("betas[1]", variance_beta),
-            amount("epsilon", epsilon),
-            amount("weight_decay", weight_decay),
-        ];
+        let AdamOptions { betas, epsilon, weight_decay, .. } = options;
+        let numbers = of_adam(betas, epsilon, weight_decay);
         Adam { options: checked("Adam", options, &numbers), memory }
     }
 }

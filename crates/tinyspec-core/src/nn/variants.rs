@@ -1,7 +1,7 @@
 //! Relatives of Adam and Adagrad: Adadelta, Adamax, NAdam, RAdam; and Lion.
 
 use super::Optimizer;
-use super::hyperparameters::{amount, checked, share};
+use super::hyperparameters::{checked, of_adam};
 use super::memory::Memory;
 use super::optim::{keep, learning_rate, start, update, wide};
 use crate::{Result, Tensor};
@@ -27,14 +27,8 @@ impl VariantOptions {
     /// The same, if their numbers are valid.
     #[track_caller]
     fn checked(self, op: &str) -> Result<VariantOptions> {
-        let VariantOptions { betas: [first, second], epsilon, weight_decay } = self;
-        let numbers = [
-            share("betas[0]", first),
-            share("betas[1]", second),
-            amount("epsilon", epsilon),
-            amount("weight_decay", weight_decay),
-        ];
-        checked(op, self, &numbers)
+        let VariantOptions { betas, epsilon, weight_decay } = self;
+        checked(op, self, &of_adam(betas, epsilon, weight_decay))
     }
 }
 

@@ -1,8 +1,9 @@
 //! Floored quotients and remainders of forms by positive numbers.
 //!
-//! A form is cut into a multiple of the divisor and a rest. Where the rest stays within one multiple, the quotient is known;
-//! else a factor is cancelled above which the terms that it does not divide never carry: `(1024·a + b) / 4096` is `a / 4` for a
-//! `b` below 1024. What is left is an atom, so that reshapes, splits and merges of Ranges fold in one look at the terms.
+//! A form is split into a multiple of the divisor and a remainder. If the remainder stays below the divisor, the quotient is known.
+//! Otherwise the greatest factor is cancelled above which the terms that it does not divide never carry: `(1024·a + b) / 4096` is
+//! `a / 4` for a `b` below 1024. What cannot be simplified further becomes an atom. One pass over the terms thus folds reshapes,
+//! splits and merges of Ranges.
 
 use super::{Affine, Terms};
 use crate::dim::{floor_div, floor_mod};
@@ -149,7 +150,7 @@ impl Affine {
     }
 }
 
-/// A quotient or a remainder by a positive number: the op, of what, by what.
+/// Takes a quotient or remainder by a positive constant apart: the op, the dividend, the divisor.
 pub fn divided(graph: &Graph, atom: NodeId) -> Option<(Op, NodeId, i64)> {
     let (op @ (Op::Idiv | Op::Mod), &[inner, divisor]) = (graph.op(atom), graph.sources(atom)) else { return None };
     let divisor = i64::try_from(graph.as_int(divisor)?).ok().filter(|&divisor| divisor > 0)?;

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-/// Runs of neighbouring elements, in rows of rows.
+/// A contiguous run of elements, repeated at some strides.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Footprint {
     /// Elements of a run, which has no gaps.

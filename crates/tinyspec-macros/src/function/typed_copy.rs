@@ -2,9 +2,9 @@
 //! complete in it, and tests run it to compare its graph with the embedded one.
 //!
 //! Run over placeholders it must give the embedded graph, node for node (`EmbeddedFunction::retrace`). Expressions that
-//! the macro has refused are left out, so that no mistake is reported twice. rustc therefore gets the copy of the last
-//! expansion, which knows all types; editors get a function of the user's own parameters from the first, which exists
-//! even if a callee is not found.
+//! the macro has refused are left out, so that no mistake is reported twice. rustc therefore gets the copy that the last
+//! expansion emits, where all types are known. Editors get a function with the user's own parameters, which the first
+//! expansion emits even if a callee is not found.
 
 use super::signature::without_arguments;
 use super::trace::names_of;

@@ -229,7 +229,7 @@ fn is_barrier(graph: &Graph, node: NodeId) -> bool {
     Instruction::of(graph, node) == Some(Instruction::SchedulingBarrier)
 }
 
-/// The size of a buffer in bytes; 0 if it is unknown.
+/// The size of a buffer in bytes, or 0 if it is unknown.
 fn bytes(graph: &Graph, buffer: NodeId) -> i64 {
     let length = graph.props(buffer).shape.first().and_then(|dim| dim.as_const()).unwrap_or(0);
     length.saturating_mul(graph.dtype(buffer).size() as i64)

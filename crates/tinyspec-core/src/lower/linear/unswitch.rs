@@ -281,7 +281,7 @@ impl Version {
         Ok(instructions.now(end))
     }
 
-    /// Emits the End, which depends on the stores that remain.
+    /// Emits the loop's End, with the remaining stores as its effects.
     fn end(&self, graph: &mut Graph, instructions: &mut Instructions, body: &[NodeId]) -> Result<()> {
         let end = body[body.len() - 1];
         let effect = graph.source(end, 0);

@@ -129,8 +129,8 @@ pub enum Refusal {
     /// A copy of a Param that the kernel does not read, or writes.
     #[error("the kernel does not read %{0}, or also writes it")]
     NotRead(u32),
-    /// A repeated value that is not there, or that those that are kept need or replace.
-    #[error("the kernel has no repeated value {0} that can be kept beside those that are")]
+    /// A recomputed value that does not exist, or that conflicts with one that is kept.
+    #[error("the kernel has no recomputed value {0} that can be kept beside those that are")]
     NoRepeat(usize),
     /// Sums to be staged where there is no tile of them.
     #[error("there is no register tile of sums with rows and with an axis that all stores are contiguous in")]

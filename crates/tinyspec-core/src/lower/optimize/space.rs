@@ -260,6 +260,11 @@ impl Space {
         self.alike && !self.carries && !self.uses_locals() && self.words.is_none() && self.pipelined.is_none()
     }
 
+    /// Refuses what cannot follow once a loop over terms is around one over results.
+    pub(super) fn no_sums_of_rows(&self) -> Result<(), Refusal> {
+        if self.sums_rows() { Err(Refusal::AroundResults) } else { Ok(()) }
+    }
+
     /// A loop over terms is around one over results.
     pub(super) fn sums_rows(&self) -> bool {
         let first = self.axes.iter().position(|axis| axis.kind == AxisType::Reduce);

@@ -245,7 +245,7 @@ pub(crate) fn verify(ops: &[OptOp]) -> Result<(), Error> {
     Ok(())
 }
 
-/// A number among the operands.
-fn number<T: FromStr>(operand: &str) -> Option<T> {
-    operand.parse().ok()
+/// Reads a number or an axis among the operands.
+fn operand<T: FromStr>(text: &str) -> Option<T> {
+    text.parse().ok()
 }

@@ -346,7 +346,7 @@ impl Block {
         Ok(())
     }
 
-    /// Where the block of the next trip begins; after the last trip, that of the next trip of the loop around it.
+    /// The start of the block that the next trip reads; in the last trip, of the first block of the enclosing loop's next trip.
     fn next(&self, index: &mut Arithmetic, nest: &LoopNest, around: &[usize]) -> Result<NodeId> {
         let mut start = index.number(self.start.constant());
         let mut further: Option<NodeId> = None;

@@ -1,6 +1,6 @@
 //! Block: online-softmax tiling.
 
-use super::{Order, Transform, number};
+use super::{Order, Transform, operand};
 use crate::lower::optimize::{Blocking, Refusal, Space};
 use std::fmt;
 
@@ -27,7 +27,7 @@ impl Transform for Block {
 
     fn parse(operands: &[&str]) -> Option<Block> {
         let &[vectors, rows, tiles] = operands else { return None };
-        Some(Block(Blocking { vectors: number(vectors)?, rows: number(rows)?, tiles: number(tiles)? }))
+        Some(Block(Blocking { vectors: operand(vectors)?, rows: operand(rows)?, tiles: operand(tiles)? }))
     }
 
     fn print(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

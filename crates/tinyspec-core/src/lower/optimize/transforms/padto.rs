@@ -1,7 +1,7 @@
 //! Padto: more trips, with validity gates.
 
 use super::split::TILES;
-use super::{Transform, number};
+use super::{Transform, operand};
 use crate::lower::optimize::space::LARGEST_TILE;
 use crate::lower::optimize::{AxisName, Refusal, Space};
 use std::fmt;
@@ -23,7 +23,7 @@ impl Transform for Padto {
 
     fn parse(operands: &[&str]) -> Option<Padto> {
         let &[axis, multiple] = operands else { return None };
-        Some(Padto { axis: number(axis)?, multiple: number(multiple)? })
+        Some(Padto { axis: operand(axis)?, multiple: operand(multiple)? })
     }
 
     fn print(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,6 @@
 //! Pipeline: software pipelining.
 
-use super::{OptOp, Order, Transform, number};
+use super::{OptOp, Order, Transform, operand};
 use crate::lower::optimize::{AxisName, Refusal, Scheduler, Space};
 use std::fmt;
 use tinyspec_ir::AxisType;
@@ -23,7 +23,7 @@ impl Transform for Pipeline {
 
     fn parse(operands: &[&str]) -> Option<Pipeline> {
         let &[axis] = operands else { return None };
-        Some(Pipeline { axis: number(axis)? })
+        Some(Pipeline { axis: operand(axis)? })
     }
 
     fn print(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -31,9 +31,7 @@ impl Transform for Pipeline {
     }
 
     fn apply(&self, space: &mut Space) -> Result<(), Refusal> {
-        if space.sums_rows() {
-            return Err(Refusal::AroundResults);
-        }
+        space.no_sums_of_rows()?;
         let position = space.position(self.axis)?;
         let old = &space.axes[position];
         if old.kind != AxisType::Loop || old.trips.is_none() {

@@ -1,6 +1,6 @@
 //! Split: two loops for one.
 
-use super::{OptOp, Padto, Transform, number};
+use super::{OptOp, Padto, Transform, operand};
 use crate::lower::optimize::{Axis, AxisName, Refusal, Scheduler, Space};
 use std::fmt;
 use tinyspec_ir::AxisType;
@@ -38,7 +38,7 @@ impl Transform for Split {
             return None;
         }
         let target = AxisType::ALL.into_iter().find(|kind| letter == kind.letter().to_string())?;
-        Some(Split { axis: number(axis)?, factor: number(factor)?, target, top: !side.is_empty() })
+        Some(Split { axis: operand(axis)?, factor: operand(factor)?, target, top: !side.is_empty() })
     }
 
     fn print(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

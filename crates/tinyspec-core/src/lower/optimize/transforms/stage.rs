@@ -1,6 +1,6 @@
 //! Stage: a value in LOCAL memory.
 
-use super::{OptOp, Order, Transform, number};
+use super::{OptOp, Order, Transform, operand};
 use crate::lower::optimize::space::Staged;
 use crate::lower::optimize::{AxisName, Refusal, Scheduler, Space};
 use std::fmt;
@@ -29,7 +29,7 @@ pub enum Stage {
 /// Stands for the kernel outside of all loops.
 const ROOT: &str = "root";
 
-/// Where copies can be made: outside of all loops, and inside of each.
+/// The places for a copy: the root of the kernel, and each loop.
 fn places(space: &Space) -> Vec<Option<AxisName>> {
     let loops = space.axes.iter().filter(|axis| !axis.is_tile()).map(|axis| Some(axis.name()));
     std::iter::once(None).chain(loops).collect()
@@ -48,10 +48,10 @@ impl Transform for Stage {
     fn parse(operands: &[&str]) -> Option<Stage> {
         match operands {
             ["sums"] => Some(Stage::Sums),
-            ["value", value] => Some(Stage::Value(number(value)?)),
+            ["value", value] => Some(Stage::Value(operand(value)?)),
             [slot, "at", at, by @ ..] if matches!(by, [] | ["first"]) => {
-                let at = if *at == ROOT { None } else { Some(number(at)?) };
-                Some(Stage::Param { slot: number(slot.strip_prefix('%')?)?, at, first: !by.is_empty() })
+                let at = if *at == ROOT { None } else { Some(operand(at)?) };
+                Some(Stage::Param { slot: operand(slot.strip_prefix('%')?)?, at, first: !by.is_empty() })
             }
             _ => None,
         }
@@ -69,9 +69,7 @@ impl Transform for Stage {
     }
 
     fn apply(&self, space: &mut Space) -> Result<(), Refusal> {
-        if space.sums_rows() {
-            return Err(Refusal::AroundResults);
-        }
+        space.no_sums_of_rows()?;
         match *self {
             Stage::Param { slot, at, first } => {
                 at.map(|at| space.position(at)).transpose()?;

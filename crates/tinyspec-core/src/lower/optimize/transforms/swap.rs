@@ -1,6 +1,6 @@
 //! Swap: loop interchange.
 
-use super::{OptOp, Transform, number};
+use super::{OptOp, Transform, operand};
 use crate::lower::optimize::{AxisName, Refusal, Scheduler, Space};
 use std::fmt;
 use tinyspec_ir::AxisType;
@@ -24,7 +24,7 @@ impl Transform for Swap {
 
     fn parse(operands: &[&str]) -> Option<Swap> {
         let &[a, b] = operands else { return None };
-        Some(Swap(number(a)?, number(b)?))
+        Some(Swap(operand(a)?, operand(b)?))
     }
 
     fn print(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,6 @@
 //! Tc: the packed dot product.
 
-use super::{Transform, number};
+use super::{Transform, operand};
 use crate::lower::optimize::{Axis, AxisName, Refusal, Space};
 use std::fmt;
 
@@ -19,7 +19,7 @@ impl Transform for Tc {
 
     fn parse(operands: &[&str]) -> Option<Tc> {
         let &[axis] = operands else { return None };
-        Some(Tc { axis: number(axis)? })
+        Some(Tc { axis: operand(axis)? })
     }
 
     fn print(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -27,9 +27,7 @@ impl Transform for Tc {
     }
 
     fn apply(&self, space: &mut Space) -> Result<(), Refusal> {
-        if space.sums_rows() {
-            return Err(Refusal::AroundResults);
-        }
+        space.no_sums_of_rows()?;
         let position = space.position(self.axis)?;
         let old = space.axes[position].clone();
         let range = space.origins[old.origin].range;
