@@ -22,9 +22,12 @@ pub fn greatest_bound(graph: &Graph, gate: NodeId) -> Option<(NodeId, NodeId)> {
 }
 
 /// The lanes of a gate that may be open, one bit each of the first 128: all but those that a comparison of constants among its
-/// conjuncts closes.
+/// conjuncts closes. A scalar gate is every lane's.
 pub fn open_lanes(graph: &Graph, gate: NodeId) -> u128 {
-    let count = lanes(graph, gate).clamp(0, u128::BITS.into()) as usize;
+    let count = match lanes(graph, gate) {
+        1 => return u128::MAX,
+        count => count.clamp(0, u128::BITS.into()) as usize,
+    };
     let constants = |node: NodeId| -> Option<Vec<i128>> {
         let sources = graph.sources(node);
         match graph.op(node) {

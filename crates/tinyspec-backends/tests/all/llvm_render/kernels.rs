@@ -196,6 +196,40 @@ fn gates_of_stores_and_scalars() {
     assert_eq!(floats(&run(&kernel, &buffers)[0]), [9.0, 4.0, 9.0, 6.0, 9.0, -1.0, 9.0, -1.0]);
 }
 
+/// `out[row] = x[row]` in rows of 32 where the row is even, else 1; only the first three rows are written.
+#[test]
+fn a_scalar_gate_is_every_lanes() {
+    let (rows, lanes) = (5, 32);
+    let mut kernel = Kernel::default();
+    let (out, x) = (kernel.param(F32, rows * lanes), kernel.param(F32, rows * lanes));
+    let (range, row) = kernel.range(rows, 0, AxisType::Loop);
+    let (one, two, width) = (kernel.int(1), kernel.int(2), kernel.int(lanes));
+    let parity = kernel.alu(Op::Mod, &[row, two]);
+    let is_even = kernel.alu(Op::CmpLt, &[parity, one]);
+    let offset = kernel.alu(Op::Mul, &[row, width]);
+    let shape = kernel.shape(&[lanes]);
+    let alternative = kernel.float(1.0);
+    let alternative = kernel.alu(Op::Expand, &[alternative, shape]);
+    let from = kernel.run(x, offset, lanes);
+    let value = kernel.add(Op::Load, &[from, alternative, is_even], REG);
+    let three = kernel.int(3);
+    let is_first = kernel.alu(Op::CmpLt, &[row, three]);
+    let to = kernel.run(out, offset, lanes);
+    let store = kernel.alu(Op::Store, &[to, value, is_first]);
+    kernel.alu(Op::End, &[store, range]);
+    let kernel = kernel.finish();
+    let x: Vec<f32> = (0..rows * lanes).map(|i| i as f32).collect();
+    let result = floats(&run(&kernel, &[float_bytes(&vec![9.0; x.len()]), float_bytes(&x)])[0]);
+    for (index, &value) in result.iter().enumerate() {
+        let want = match index / lanes as usize {
+            0 | 2 => index as f32,
+            1 => 1.0,
+            _ => 9.0,
+        };
+        assert_eq!(value, want, "element {index}");
+    }
+}
+
 #[test]
 fn a_vector_store_leaves_masked_lanes_alone_and_scatters() {
     for scattered in [false, true] {
