@@ -5,8 +5,14 @@ use tinyspec::Device;
 use tinyspec::backends::interpreter::array::Array;
 use tinyspec::backends::{BackendError, Grid, Launch, LinearKernel, Memory, Program};
 
-/// What is lowered for processors of other shapes than this machine, on the interpreter.
-pub const SHAPES: [&str; 3] = ["interpreter/x86-64-v3", "interpreter/x86-64-v4", "interpreter/neoverse-v2"];
+/// What is lowered for processors of other shapes than this machine, on the interpreter and in this machine's instructions.
+pub const SHAPES: [&str; 5] = [
+    "interpreter/x86-64-v3",
+    "interpreter/x86-64-v4",
+    "interpreter/neoverse-v2",
+    "native/x86-64-v4",
+    "native/neoverse-v2",
+];
 
 /// Are they all tried where some would do?
 pub fn takes_all_shapes() -> bool {

@@ -75,6 +75,15 @@ impl Isa {
         ["avx512f", "avx512bw", "avx512dq", "avx512vl"].into_iter().all(|feature| self.has(feature))
     }
 
+    /// Bytes of the widest vector register that arithmetic is fast in.
+    pub(crate) fn vector_bytes(&self) -> usize {
+        match (self.has_avx512(), self.has("avx2")) {
+            (true, _) => 64,
+            (false, true) => 32,
+            _ => 16,
+        }
+    }
+
     /// What the host lacks to run such code: `None` where nothing is missing.
     pub fn missing_on_host(&self) -> Option<String> {
         if Architecture::of_host() != Some(self.architecture) {
@@ -167,15 +176,6 @@ impl Processor {
         Ok(named.unwrap_or_else(Processor::native))
     }
 
-    /// Bytes of the widest vector register that arithmetic is fast in.
-    fn vector_bytes(&self) -> usize {
-        match (self.isa.has_avx512(), self.isa.has("avx2")) {
-            (true, _) => 64,
-            (false, true) => 32,
-            _ => 16,
-        }
-    }
-
     /// The processor as a target of the lowering, with so many threads.
     pub fn target(&self, threads: usize) -> Target {
         let is_x86 = self.isa.architecture == Architecture::X86_64;
@@ -183,7 +183,7 @@ impl Processor {
             name: "cpu".into(),
             fingerprint: format!("{}/{}", self.name, self.model),
             isa: Some(self.isa.clone()),
-            vector_bytes: self.vector_bytes(),
+            vector_bytes: self.isa.vector_bytes(),
             vector_registers: if is_x86 && !self.isa.has_avx512() { 16 } else { 32 },
             masked_access: self.isa.has_avx512(),
             fused_multiply_add: !is_x86 || self.isa.has("fma"),
@@ -198,6 +198,27 @@ impl Processor {
             workgroups: None,
         }
     }
+
+    /// As [`target`](Self::target), but in the host's instructions: machine code of what is lowered for this processor runs
+    /// here. What single instructions of the processor do that the host has not is left out.
+    ///
+    /// ```
+    /// use tinyspec_backends::Processor;
+    ///
+    /// let target = Processor::named("x86-64-v4")?.target_on_host(1);
+    /// assert_eq!((target.vector_bytes, target.isa), (64, Some(Processor::native().isa)));
+    /// # Ok::<(), tinyspec_backends::UnknownProcessor>(())
+    /// ```
+    pub fn target_on_host(&self, threads: usize) -> Target {
+        let host = Processor::native().target(threads);
+        let mut target = self.target(threads);
+        target.fingerprint = format!("{} on {}", target.fingerprint, host.fingerprint);
+        target.isa = host.isa;
+        target.fused_multiply_add &= host.fused_multiply_add;
+        target.instructions.retain(|instruction| host.instructions.contains(instruction));
+        target.tensor_cores.retain(|dtype| host.tensor_cores.contains(dtype));
+        target
+    }
 }
 
 /// ```
@@ -208,7 +229,7 @@ impl Processor {
 impl fmt::Display for Processor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [first, second, last] = self.cache_bytes.map(|bytes| bytes >> 10);
-        let (architecture, vector) = (self.isa.architecture.name(), self.vector_bytes());
+        let (architecture, vector) = (self.isa.architecture.name(), self.isa.vector_bytes());
         write!(f, "{}: {architecture}, vectors of {vector} bytes, ", self.name)?;
         write!(f, "caches of {first}, {second} and {last} KiB ({})", self.numbers)
     }

@@ -47,7 +47,8 @@ pub(super) fn chips() -> String {
 /// How the device of this name is opened, and the kind of device whose kernels it runs. A name is one of
 ///
 /// * [`DEVICES`] or [`COUNTED`];
-/// * a processor, such as `znver4`, and `interpreter/znver4`, which interprets what is lowered for it;
+/// * a processor, such as `znver4`; `interpreter/znver4`, which interprets what is lowered for it; and `native/znver4`, which
+///   runs that in the host's instructions;
 /// * a GPU that need not be there, such as `sm_80`, and `simt/sm_80`, which interprets what is lowered for it;
 /// * a virtual device beside one of these, such as `cpu:1`, with memory of its own.
 pub(super) fn find(name: &str) -> Option<(&str, Open)> {
@@ -59,9 +60,10 @@ pub(super) fn find(name: &str) -> Option<(&str, Open)> {
         return Some((name, *open));
     }
     let known = DEVICES.iter().find(|(known, _)| *known == kind).map(|(_, open)| *open);
+    let native = || kind.strip_prefix(NATIVE).filter(|name| is_processor(name)).and_then(|_| host());
     let interpreted = || kind.strip_prefix(INTERPRETED).filter(|name| is_processor(name)).map(|_| shape_device as Open);
     let simulated = || kind.strip_prefix(SIMT).filter(|name| Gpu::named(name).is_ok()).map(|_| chip_device as Open);
-    Some((kind, known.or_else(interpreted).or_else(simulated).or_else(|| machine(kind))?))
+    Some((kind, known.or_else(interpreted).or_else(native).or_else(simulated).or_else(|| machine(kind))?))
 }
 
 /// The name without the number of a virtual device.
@@ -96,6 +98,19 @@ fn machine(_: &str) -> Option<Open> {
     None
 }
 
+#[cfg(feature = "llvm")]
+fn host() -> Option<Open> {
+    Some(host_device)
+}
+
+#[cfg(not(feature = "llvm"))]
+fn host() -> Option<Open> {
+    None
+}
+
+/// What stands before a processor's name where the host's instructions run what is lowered for it.
+const NATIVE: &str = "native/";
+
 /// What stands before a processor's name where the interpreter runs what is lowered for it.
 const INTERPRETED: &str = "interpreter/";
 
@@ -117,9 +132,21 @@ fn processor_device(name: &str) -> Result<Device> {
     machine_code(name, &Processor::named(kind_of(name))?)
 }
 
+/// The host, running what is lowered for a processor of the table.
+#[cfg(feature = "llvm")]
+fn host_device(name: &str) -> Result<Device> {
+    let processor = Processor::named(kind_of(name).trim_start_matches(NATIVE))?;
+    runnable(name, processor.target_on_host(crate::threads()?))
+}
+
 #[cfg(feature = "llvm")]
 fn machine_code(name: &str, processor: &Processor) -> Result<Device> {
-    let target = strictly(processor.target(crate::threads()?));
+    runnable(name, processor.target(crate::threads()?))
+}
+
+#[cfg(feature = "llvm")]
+fn runnable(name: &str, target: Target) -> Result<Device> {
+    let target = strictly(target);
     let runtime = tinyspec_backends::cpu::CpuRuntime::of(&target);
     Ok(Device::new(name, target, Arc::new(late::Compiler::default()), Arc::new(runtime)))
 }

@@ -30,8 +30,9 @@ fn processors_are_devices_that_render_and_run_where_the_host_is_able() -> Result
             }
             Ok(())
         })?;
-        let interpreted = format!("interpreter/{name}");
-        assert_eq!(with_default_device::<_, Error>(&interpreted, || product().to_vec::<f32>())?, expected);
+        for device in [format!("interpreter/{name}"), format!("native/{name}")] {
+            assert_eq!(with_default_device::<_, Error>(&device, || product().to_vec::<f32>())?, expected, "{device}");
+        }
     }
     let error = device("interpreter/z80").expect_err("no such processor").to_string();
     assert!(error.contains("interpreter/z80") && error.contains("znver5") && error.contains("sm_80"), "{error}");

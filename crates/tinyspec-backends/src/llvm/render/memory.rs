@@ -3,6 +3,7 @@
 use super::address::Address;
 use super::emit::{Block, Kind, Result, Value};
 use super::{Placed, Renderer};
+use crate::processor::Isa;
 use llvm_sys::LLVMIntPredicate::{LLVMIntNE, LLVMIntSLT};
 use llvm_sys::LLVMOpcode::LLVMZExt;
 use std::ops::Range;
@@ -123,7 +124,8 @@ impl Renderer<'_, '_> {
     /// LLVM (seen in 22.1) takes the mask of such a vector, once the access is cut into machine vectors, for one that is all open:
     /// it reads or writes the vector whole.
     fn open_vectors(&self, condition: NodeId, value: Value) -> Option<Vec<Range<u32>>> {
-        let width = (self.target.vector_bytes as u32 * 8 / value.kind.bits()).max(1);
+        let vector_bytes = self.target.isa.as_ref().map_or(self.target.vector_bytes, Isa::vector_bytes);
+        let width = (vector_bytes as u32 * 8 / value.kind.bits()).max(1);
         if value.lanes <= width || value.lanes > u128::BITS {
             return None;
         }
