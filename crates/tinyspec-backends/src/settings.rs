@@ -12,6 +12,7 @@ const PREFIX: &str = "TINYSPEC_";
 const NAMES: &[&str] = &[
     "BEAM",
     "CACHE",
+    "CACHE_SIZE",
     "CPU",
     "CUDA",
     "DEBUG",

@@ -42,12 +42,19 @@ impl Hyperparameter {
             true => ((0.0..1.0).contains(&value), "at least 0 and below 1"),
             false => (value.is_finite() && value >= 0.0, "finite and not negative"),
         };
-        if is_valid {
-            return Ok(());
-        }
-        let error = tinyspec_ir::Error::new(ErrorKind::Value, op, format!("{name} is {value}, it must be {expected}"));
-        Err(Error::Graph(error.at(Location::caller())))
+        require(op, is_valid, format!("{name} is {value}, it must be {expected}"))
     }
+}
+
+/// # Errors
+/// With this explanation, where options contradict each other.
+#[track_caller]
+pub(super) fn require(op: &str, holds: bool, explanation: impl Into<String>) -> Result<()> {
+    if holds {
+        return Ok(());
+    }
+    let error = tinyspec_ir::Error::new(ErrorKind::Value, op, explanation.into());
+    Err(Error::Graph(error.at(Location::caller())))
 }
 
 /// The options, if all of their numbers are valid.

@@ -1,6 +1,6 @@
 //! Optimisers: a step makes the updates lazily, so that loss, weights and state are one graph.
 
-use super::hyperparameters::{amount, checked, of_adam};
+use super::hyperparameters::{amount, checked, of_adam, require};
 use super::memory::{Memory, begin, restore, scalar};
 use crate::{Error, Result, Tensor};
 use std::collections::BTreeMap;
@@ -264,7 +264,11 @@ impl Sgd {
     pub fn with_options(rate: f32, options: SgdOptions) -> Sgd {
         let velocities = Memory::of_weights_if(options.momentum != 0.0, "velocities");
         let numbers = [amount("momentum", options.momentum), amount("weight_decay", options.weight_decay)];
-        Sgd { options: checked("Sgd", options, &numbers), memory: [learning_rate("Sgd", rate), velocities] }
+        let looks_ahead = options.momentum != 0.0 || !options.nesterov;
+        let explanation =
+            "nesterov is true and momentum is 0: there is no update to look ahead to; set momentum, such as 0.9";
+        let options = require("Sgd", looks_ahead, explanation).and(checked("Sgd", options, &numbers));
+        Sgd { options, memory: [learning_rate("Sgd", rate), velocities] }
     }
 }
 

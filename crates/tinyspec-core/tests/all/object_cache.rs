@@ -2,13 +2,13 @@
 //!
 //! The folder of the cache is chosen once a process, so each test runs its work in a process of its own.
 
-use std::fs;
+use std::fs::{self, FileTimes};
 use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tinyspec_backends::interpreter::{self, linear::InterpreterCompiler, linear::InterpreterRuntime};
 use tinyspec_backends::{BackendError, Compiler, LinearKernel, Runtime, Target};
 use tinyspec_core::Tensor;
@@ -129,6 +129,45 @@ fn a_whole_entry_spares_the_compiler() {
 #[test]
 fn an_unknown_code_generator_takes_what_any_has_made() {
     in_own_process("generators");
+}
+
+/// Objects beyond the limit are removed, those that were used last are kept, and nothing happens again on the same day.
+#[test]
+fn a_cache_beyond_its_limit_loses_what_was_not_used() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cache-limit-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    let others = folder.join("made-by-others");
+    let write = |number: u64| {
+        let file = fs::File::create(others.join(number.to_string())).unwrap();
+        file.set_len(1000).unwrap();
+        let used = SystemTime::now() - Duration::from_secs(number * 3600);
+        file.set_times(FileTimes::new().set_modified(used).set_accessed(used)).unwrap();
+    };
+    let left = || {
+        let names = fs::read_dir(&others).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut numbers: Vec<u64> = names.map(|name| name.parse().unwrap()).collect();
+        numbers.sort_unstable();
+        numbers
+    };
+    let run = |test: &str| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", &format!("object_cache::work::{test}"), "--include-ignored", "--nocapture"]);
+        command.env("TINYSPEC_CACHE", &folder).env("TINYSPEC_CACHE_SIZE", "8000");
+        let output = command.env("TINYSPEC_DEVICE", "interpreter").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    for part in [&folder, &others] {
+        fs::create_dir_all(part).unwrap();
+        #[cfg(unix)]
+        fs::set_permissions(part, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    }
+    (1..=10).for_each(write);
+    run("kept");
+    assert_eq!(left(), [1, 2, 3, 4, 5, 6]);
+    (7..=10).for_each(write);
+    run("kept_again");
+    assert_eq!(left().len(), 10);
+    let _ = fs::remove_dir_all(&folder);
 }
 
 /// One process leaves a kernel on disk, the next one has no libLLVM: the kernel runs, another one is refused.
@@ -271,6 +310,18 @@ mod work {
     }
 
     #[test]
+    #[ignore = "needs a cache folder of its own"]
+    fn kept() {
+        assert_eq!(Kind::interpreter().compute(VERSION), 1);
+    }
+
+    #[test]
+    #[ignore = "needs a cache folder of its own"]
+    fn kept_again() {
+        assert_eq!(Kind::interpreter().compute("another version"), 1);
+    }
+
+    #[test]
     #[ignore = "needs an environment without libLLVM"]
     fn unknown() {
         let error = (numbers() * numbers()).to_vec::<f32>().unwrap_err().to_string();
@@ -306,7 +357,8 @@ mod work {
 
     fn entries() -> Vec<PathBuf> {
         let inside = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let mut found: Vec<PathBuf> = inside(&folder()).flat_map(|generator| inside(&generator)).collect();
+        let generators = inside(&folder()).filter(|entry| entry.is_dir());
+        let mut found: Vec<PathBuf> = generators.flat_map(|generator| inside(&generator)).collect();
         found.sort();
         found
     }
@@ -454,7 +506,8 @@ mod work {
             assert_eq!(kind.compute(VERSION), usize::from(!is_used), "{what}");
             // Whoever takes what any generator has made looks there too, and keeps what it has to make in a folder of its own.
             assert_eq!(kind.compute_by(VERSION, None), usize::from(!is_used), "{what}, any generator's");
-            let others = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+            let others =
+                fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).filter(|other| other.is_dir());
             others.filter(|other| *other != of_generator).for_each(|other| fs::remove_dir_all(other).unwrap());
         };
         let allow = |mode| fs::set_permissions(of_generator, fs::Permissions::from_mode(mode)).unwrap();

@@ -22,8 +22,10 @@ fn places(shape: &[i64], length: i64) -> Tensor {
 #[track_caller]
 fn agrees(what: &str, compute: impl Fn() -> Result<Tensor, Error>) {
     let on = |device: &str| with_default_device::<_, Error>(device, || compute()?.to_vec::<f32>());
-    let (cpu, interpreter) = (on("cpu").unwrap(), on("interpreter").unwrap());
-    assert_eq!(cpu, interpreter, "{what}");
+    let expected = on("interpreter").unwrap();
+    for device in ["cpu", "native/x86-64-v4"] {
+        assert_eq!(on(device).unwrap(), expected, "{what} on {device}");
+    }
 }
 
 #[test]
@@ -38,6 +40,19 @@ fn elements_a_few_places_apart() {
     agrees("f64", || Ok((numbers(&[5, 96]).cast(DType::F64).at((.., stepped(1.., 2))) + 1.0).cast(DType::F32)));
     agrees("bytes", || Ok((numbers(&[5, 96]).cast(DType::I8).at((.., stepped(1.., -3))) + 1).cast(DType::F32)));
     agrees("bools", || Ok(numbers(&[5, 96]).gt(2.0).at((.., stepped(.., 2))).cast(DType::F32)));
+}
+
+/// The last vector of channels is read under gates: without them it would end behind the image.
+#[test]
+fn channels_of_images_of_odd_sizes() {
+    for (height, width, channels) in [(7, 5, 3), (9, 31, 3), (33, 17, 4), (5, 129, 2)] {
+        for dtype in [DType::U8, DType::U16, DType::F32, DType::F64] {
+            agrees(&format!("{height} by {width}, {channels} channels of {dtype}"), || {
+                let image = numbers(&[1, height, width, channels]).abs().cast(dtype).contiguous();
+                Ok(image.permute([0, 3, 1, 2]).cast(DType::F32) / 2.0)
+            });
+        }
+    }
 }
 
 #[test]

@@ -212,6 +212,7 @@ fn impossible_hyperparameters_are_refused() {
     refused!(Lion::new(-1.0), "Lion: the learning rate is -1");
     refused!(Sgd::with_momentum(0.1, -0.5), "Sgd: momentum is -0.5");
     refused!(Sgd::with_options(0.1, SgdOptions { weight_decay: f32::NAN, ..default() }), "Sgd: weight_decay is NaN");
+    refused!(Sgd::with_options(0.1, SgdOptions { nesterov: true, ..default() }), "Sgd: nesterov is true and");
     refused!(Adam::with_betas(0.1, [0.9, 1.0], 1e-8), "Adam: betas[1] is 1, it must be at least 0 and below 1");
     refused!(Adam::with_betas(0.1, [-0.1, 0.9], 1e-8), "Adam: betas[0] is -0.1");
     refused!(Adam::with_betas(0.1, [0.9, 0.99], -1e-8), "Adam: epsilon is -0.00000001");

@@ -9,7 +9,7 @@ use llvm_sys::LLVMOpcode::LLVMZExt;
 use std::ops::Range;
 use tinyspec_ir::address::{base_and_index, register};
 use tinyspec_ir::instructions::{greatest_bound, open_lanes};
-use tinyspec_ir::{Arg, Builder, NodeId};
+use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op};
 
 /// The largest access through a scalar gate: a vector of AVX-512.
 const DUMMY_BYTES: u32 = 64;
@@ -38,12 +38,8 @@ impl Renderer<'_, '_> {
             [_] => {
                 let value = if self.is_gpu() {
                     self.load_lanes(&address, kind.in_memory(), lanes)?
-                } else if address.pointer.lanes > 1 {
-                    let all = self.emit.int(Kind::I1, lanes, 1);
-                    let any = self.emit.undefined(kind.in_memory(), lanes);
-                    self.masked_read("llvm.masked.gather", &address, all, any)?
                 } else {
-                    self.emit.load(address.pointer, kind.in_memory(), lanes, address.alignment)?
+                    self.load_all(&address, kind.in_memory(), lanes)?
                 };
                 return self.read_bools(kind, value);
             }
@@ -64,13 +60,12 @@ impl Renderer<'_, '_> {
         }
         let alt = self.write_bools(kind, alt)?;
         let gate = self.emit.splat(gate, lanes)?;
-        let value = if address.pointer.lanes == 1 && !self.target.masks_loads(address.dtype) {
-            // Without a masked load instruction, LLVM emits a branch per lane.
-            let (all, pointer, alignment) = (self.all(sources[2])?, address.pointer, address.alignment);
+        let value = if lanes > 1 && self.branches_on_lanes(&address) {
+            let all = self.all(sources[2])?;
             let ways = self.either(
                 all,
-                |renderer| renderer.emit.load(pointer, kind.in_memory(), lanes, alignment),
-                |renderer| renderer.masked_load(place, address, (sources[2], gate), alt),
+                |renderer| renderer.load_all(&address, kind.in_memory(), lanes),
+                |renderer| renderer.masked_load(place, &address, (sources[2], gate), alt),
             )?;
             let joined = self.emit.phi(alt.kind, lanes);
             for (value, from) in ways {
@@ -78,20 +73,37 @@ impl Renderer<'_, '_> {
             }
             joined
         } else {
-            self.masked_load(place, address, (sources[2], gate), alt)?
+            self.masked_load(place, &address, (sources[2], gate), alt)?
         };
         self.read_bools(kind, value)
+    }
+
+    /// Whether LLVM would emit a branch per lane of a masked load: where the target has no instruction for it. None gathers
+    /// what is narrower than a word.
+    fn branches_on_lanes(&self, address: &Address) -> bool {
+        let is_gather = address.pointer.lanes > 1;
+        !self.target.masks_loads(address.dtype) || is_gather && address.dtype.size() < size_of::<i32>()
+    }
+
+    /// All lanes of a vector, without a gate.
+    fn load_all(&mut self, address: &Address, kind: Kind, lanes: u32) -> Result<Value> {
+        if address.pointer.lanes == 1 {
+            return self.emit.load(address.pointer, kind, lanes, address.alignment);
+        }
+        let (all, any) = (self.emit.int(Kind::I1, lanes, 1), self.emit.undefined(kind, lanes));
+        self.masked_read("llvm.masked.gather", address, all, any)
     }
 
     fn masked_load(
         &mut self,
         place: NodeId,
-        mut address: Address,
+        address: &Address,
         (condition, gate): (NodeId, Value),
         alt: Value,
     ) -> Result<Value> {
         let lanes = alt.lanes;
         let bytes = alt.kind.bits() / 8 * lanes;
+        let mut address = Address { ..*address };
         if address.pointer.lanes == 1 && bytes <= DUMMY_BYTES && self.is_far(place, lanes) {
             // Lanes that are left out are no fault, but where memory has no such page the processor takes hundreds of
             // cycles to find that out.
@@ -147,8 +159,10 @@ impl Renderer<'_, '_> {
         self.joined("llvm.vector.reduce.or", gate)
     }
 
-    /// Is a gate open for all lanes? Asked once, where the gate is computed.
+    /// Is a gate open for all lanes? Asked once, where the gate is computed. Of lanes picked from a gate, whether all of that
+    /// one's are open.
     pub(super) fn all(&mut self, gate: NodeId) -> Result<Value> {
+        let gate = picked_from(self.graph, gate);
         if let Some(placed) = self.whole.get(&gate) {
             return Ok(placed.value);
         }
@@ -346,5 +360,14 @@ impl Renderer<'_, '_> {
 
     pub(super) fn write_bools(&self, kind: Kind, value: Value) -> Result<Value> {
         if kind == Kind::I1 { self.emit.convert(LLVMZExt, value, Kind::I8) } else { Ok(value) }
+    }
+}
+
+/// The gate from which all lanes of this one are picked.
+fn picked_from(graph: &Graph, gate: NodeId) -> NodeId {
+    match (graph.op(gate), graph.sources(gate)) {
+        (Op::Index, &[vector, _]) => picked_from(graph, vector),
+        (Op::And, &[a, b]) if picked_from(graph, a) == picked_from(graph, b) => picked_from(graph, a),
+        _ => gate,
     }
 }

@@ -412,7 +412,7 @@ impl<'a> Model<'a> {
         let tile = self.loops.tile(access.open);
         let vectors = tile.iter().any(|&axis| self.is_lane(axis));
         let near = self.lane(access).map(|axis| self.step(access, axis));
-        let near = near.filter(|&step| regular && !access.is_store && is_near(step, self.lanes as i64, 1));
+        let near = near.filter(|&step| regular && !access.is_store && is_near(step, self.lanes as i64));
         match () {
             () if staged || regular && (!vectors || self.has_lanes(access)) => (parts, 0.0),
             // Lanes a few elements apart are picked from whole vectors.

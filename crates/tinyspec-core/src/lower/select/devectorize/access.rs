@@ -58,7 +58,7 @@ impl Cut {
                 Some(_) => gate = None,
                 None => {}
             }
-            let [gate_lanes, alt_lanes] = [gate, alt].map(|value| value.map_or(1, |value| lanes(graph, value)));
+            let gate_lanes = gate.map_or(1, |gate| lanes(graph, gate));
             if let (Some(alt), Some(gate), 0) = (alt, gate, stride)
                 && rest.is_empty()
                 && gate_lanes > 1
@@ -72,7 +72,11 @@ impl Cut {
                 parts.push(graph.alu(Op::Where, &[gate, value, alt])?);
                 continue;
             }
-            if rest.is_empty() && is_near(stride, layout.width, gate_lanes.max(alt_lanes)) {
+            let is_near = match gate_lanes {
+                1 => is_near(stride, layout.width),
+                _ => self.is_near_under_gates(stride, layout.width, graph.dtype(buffer)),
+            };
+            if rest.is_empty() && is_near {
                 let (place, lanes) = ((buffer, &base), (stride, layout.width));
                 parts.push(self.load_near(graph, place, lanes, alt.zip(gate), &arg)?);
                 continue;

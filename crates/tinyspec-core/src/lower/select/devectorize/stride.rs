@@ -4,20 +4,23 @@
 use super::{Cut, gathered, splat};
 use smallvec::SmallVec;
 use tinyspec_ir::affine::Affine;
-use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
 
 /// Elements from one lane to the next, at most: as many vectors are read for one, and fewer than it has lanes.
 pub(super) const STEP: i64 = 4;
 
-/// May lanes so many elements apart be read like this, under as many gates?
-pub(crate) fn is_near(stride: i64, width: i64, gates: i64) -> bool {
-    match stride {
-        -1 => width > 1,
-        _ => gates == 1 && (2..=STEP.min(width / 2)).contains(&stride.abs()),
-    }
+/// May lanes so many elements apart be read like this?
+pub(crate) fn is_near(stride: i64, width: i64) -> bool {
+    stride == -1 && width > 1 || (2..=STEP.min(width / 2)).contains(&stride.abs())
 }
 
 impl Cut {
+    /// May lanes so many elements apart be read like this under a gate each? Without masked loads each vector takes a branch per
+    /// lane, a gather one for all vectors together.
+    pub(super) fn is_near_under_gates(&self, stride: i64, width: i64, dtype: DType) -> bool {
+        is_near(stride, width) && (stride == -1 || self.masked || dtype.size() >= size_of::<i32>())
+    }
+
     /// The vector of elements `stride` apart from `base` on; of closed gates the alternative.
     pub(super) fn load_near(
         &mut self,
@@ -31,14 +34,20 @@ impl Cut {
         let first = base.offset(if stride < 0 { -reach } else { 0 });
         // The last vector ends with the last element, so that nothing beyond it is read.
         let starts = (0..=reach / width).map(|number| (number * width).min(reach + 1 - width));
+        // The lane that an element is for, and the next one that is read if it lies between two.
+        let lane_of = |element: i64| {
+            let element = if stride < 0 { reach - element } else { element };
+            let (lane, rest) = (element / stride.abs(), element % stride.abs());
+            (lane, lane + i64::from(rest > 0))
+        };
         let mut vectors: SmallVec<[(i64, NodeId); 4]> = SmallVec::new();
         for start in starts {
             let place = self.contiguous(graph, buffer, &first.offset(start), width)?;
             let mut operands: SmallVec<[NodeId; 3]> = SmallVec::from_iter([place]);
             if let Some((alt, gate)) = gated {
-                // Several gates are those of lanes in reverse.
-                let (alt, gate) = (reversed(graph, alt, width)?, reversed(graph, gate, width)?);
-                operands.extend([splat(graph, alt, width)?, gate]);
+                let elements = start..start + width;
+                let alt = picked(graph, alt, elements.clone().map(|element| lane_of(element).0))?;
+                operands.extend([splat(graph, alt, width)?, gate_of(graph, gate, elements.map(lane_of))?]);
             }
             vectors.push((start, graph.add(Op::Load, &operands, arg.clone())?));
         }
@@ -52,10 +61,18 @@ impl Cut {
     }
 }
 
-fn reversed(graph: &mut Graph, vector: NodeId, width: i64) -> Result<NodeId> {
+/// The lanes of a vector that have these numbers; a scalar is every lane's.
+fn picked(graph: &mut Graph, vector: NodeId, lanes: impl Iterator<Item = i64>) -> Result<NodeId> {
     if graph.props(vector).shape.is_empty() {
         return Ok(vector);
     }
-    let lanes: SmallVec<[(NodeId, i64); 16]> = (0..width).rev().map(|lane| (vector, lane)).collect();
+    let lanes: SmallVec<[(NodeId, i64); 16]> = lanes.map(|lane| (vector, lane)).collect();
     gathered(graph, &lanes)
+}
+
+/// The gate of elements that lie between two lanes each. Both lanes have to be open: only between them memory is known to be.
+fn gate_of(graph: &mut Graph, gate: NodeId, lanes: impl Iterator<Item = (i64, i64)> + Clone) -> Result<NodeId> {
+    let before = picked(graph, gate, lanes.clone().map(|(before, _)| before))?;
+    let after = picked(graph, gate, lanes.map(|(_, after)| after))?;
+    if before == after { Ok(before) } else { graph.alu(Op::And, &[before, after]) }
 }
