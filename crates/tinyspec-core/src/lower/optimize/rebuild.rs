@@ -119,6 +119,20 @@ impl Rebuild<'_> {
         })
     }
 
+    /// As [`Rebuild::origin`], up to what tells apart places below and beyond a number of trips. Where blocks of the range end
+    /// with it, their first places do.
+    fn place(&self, origin: usize, trips: i64, axes: &[Option<NodeId>]) -> Affine {
+        let own = || self.space.axes.iter().zip(axes).filter(|(axis, _)| axis.origin == origin);
+        let blocks = own().map(|(axis, _)| axis.stride).filter(|block| trips % block == 0);
+        let Some(block) = blocks.max().filter(|block| own().all(|(axis, _)| axis.stride % block == 0 || axis.stride < *block))
+        else {
+            return self.origin(origin, axes);
+        };
+        let axes: Vec<Option<NodeId>> =
+            self.space.axes.iter().zip(axes).map(|(axis, range)| range.filter(|_| axis.stride >= block)).collect();
+        self.origin(origin, &axes)
+    }
+
     /// Once a node, sources first.
     fn visit(&mut self, graph: &mut Graph, node: NodeId) -> Result<()> {
         if std::mem::replace(&mut self.done[node.index()], true) {
@@ -246,7 +260,7 @@ impl Rebuild<'_> {
             if self.kernel.live.bit(origin.range) & set & self.padded != 0
                 && let Some(trips) = origin.trips
             {
-                let inside = less(graph, &self.origin(position, axes), &Affine::number(trips))?;
+                let inside = less(graph, &self.place(position, trips, axes), &Affine::number(trips))?;
                 valid = both(graph, valid, Some(inside))?;
             }
         }
