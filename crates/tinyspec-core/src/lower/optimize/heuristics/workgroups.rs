@@ -54,10 +54,10 @@ struct Part {
 }
 
 impl Planner<'_> {
-    /// All output axes but those that a sum is carried along are parallel.
+    /// Output axes that a sum is carried along stay loops; all others are parallel.
     pub(super) fn workgroups(mut self, limits: &Workgroups) -> Vec<OptOp> {
         if let Some(product) = self.product() {
-            return self.tile_product(&product);
+            return self.tile_product(&product, limits);
         }
         let carried = self.carried();
         let is_output = |origin: &usize| {
@@ -85,11 +85,11 @@ impl Planner<'_> {
             let origins = reduction.ranges.iter().rev().filter_map(|&range| self.space.origin(range));
             origins.filter(|&origin| !self.space.origins[origin].merged).collect::<SmallVec<[usize; 4]>>()
         };
-        let count = |reduction: &Reduction| ranges(reduction).iter().map(|&origin| self.trips(origin)).product::<i64>();
+        let count = |reduction: &Reduction| self.trips_of(&ranges(reduction));
         let all: RangeSet = self.kernel.reductions.iter().fold(0, |set, reduction| set | bits(&ranges(reduction)));
         let is_long = |reduction: &&Reduction| {
-            let size = self.graph.dtype(reduction.node).size() as i64;
-            reduction.outer & all == 0 && count(reduction) * size > SECTOR
+            let size = self.graph.dtype(reduction.node).size().max(1) as i64;
+            reduction.outer & all == 0 && count(reduction) > SECTOR / size
         };
         let long: SmallVec<[&Reduction; 4]> = self.kernel.reductions.iter().filter(is_long).collect();
         let is_outside = |origin: &usize| long.iter().all(|reduction| reduction.outer & self.bit(*origin) != 0);
@@ -117,6 +117,11 @@ impl Planner<'_> {
             .sum()
     }
 
+    /// Trips of all these ranges together.
+    fn trips_of(&self, origins: &[usize]) -> i64 {
+        origins.iter().fold(1, |product: i64, &origin| product.saturating_mul(self.trips(origin)))
+    }
+
     fn bit(&self, origin: usize) -> RangeSet {
         self.kernel.live.bit(self.space.origins[origin].range)
     }
@@ -132,23 +137,22 @@ impl Planner<'_> {
 
     /// A team of threads shares each sum, and the results that follow from it.
     fn share_sums(&mut self, sums: &Sums, limits: &Workgroups, threads: i64) {
-        let product = |origins: &[usize]| origins.iter().map(|&origin| self.trips(origin)).product::<i64>();
-        let (outside, inside) = (product(&sums.outside), product(&sums.inside));
-        let capacity = limits.capacity() as i64;
+        let (outside, inside) = (self.trips_of(&sums.outside), self.trips_of(&sums.inside));
+        let fills = |results: i64, threads: i64| results.saturating_mul(threads) >= limits.capacity() as i64;
         let (least, most, lanes) = match sums.outside.first().filter(|_| !sums.has_rows) {
             None => {
                 let most = (sums.count / self.lanes()).clamp(1, limits.size as i64);
-                (((sums.count + HELD - 1) / HELD).max(self.whole_line()).min(most), most, 1)
+                ((sums.count.saturating_add(HELD - 1) / HELD).max(self.whole_line()).min(most), most, 1)
             }
             // Whole warps of neighbours, and a few terms for each thread. Vectors leave fewer threads.
             Some(_) => {
-                let most = (limits.size / limits.warp) as i64;
-                let most = most.min(sums.count * self.lanes() / HELD).max(1);
-                (1, most, if outside / self.lanes() * most >= capacity { self.lanes() } else { 1 })
+                let most = (limits.size / limits.warp.max(1)) as i64;
+                let most = most.min(sums.count / (HELD / self.lanes()).max(1)).max(1);
+                (1, most, if fills(outside / self.lanes(), most) { self.lanes() } else { 1 })
             }
         };
         let mut team = least;
-        while team * 2 <= most && outside / lanes * team < capacity {
+        while team * 2 <= most && !fills(outside / lanes, team) {
             team *= 2;
         }
         let vector = if sums.has_rows { self.lanes() } else { 1 };
@@ -157,8 +161,9 @@ impl Planner<'_> {
         for terms in &sums.terms {
             team = self.spread(terms, part, AxisType::GroupReduce).max(team);
         }
-        // More workgroups for one sum, where each has as many results to make of it as it has terms.
-        let workgroups = if outside / lanes * team < capacity { inside / sums.count } else { 1 };
+        // As many workgroups for one sum as fill the device, if each has as many results to make of it as it has terms.
+        let needed = limits.capacity() as i64 / (outside / lanes).saturating_mul(team).max(1);
+        let workgroups = needed.min(inside / sums.count);
         self.spread(&sums.inside, Part { threads: team, workgroups, ..part }, AxisType::Local);
         match sums.outside.split_first().filter(|_| !sums.has_rows && team > 1) {
             Some((&column, others)) => {
@@ -234,9 +239,12 @@ impl Planner<'_> {
     /// Gives a range to up to so many threads, with a vector for each where memory is contiguous along it; to how many.
     fn take(&mut self, origin: usize, lanes: i64, threads: i64, kind: AxisType) -> i64 {
         let trips = self.trips(origin);
-        let is_contiguous = (0..self.kernel.accesses.len()).any(|access| self.coefficient(access, origin) == 1);
+        // Vectors where most accesses are contiguous: elements that lie apart are read one by one, and by neighbours better.
+        let moved = (0..self.kernel.accesses.len()).filter(|&access| self.depends(access, origin));
+        let (contiguous, apart): (Vec<usize>, Vec<usize>) =
+            moved.partition(|&access| self.coefficient(access, origin) == 1);
         let whole = 1 << trips.trailing_zeros().min(6);
-        let mut lanes = if is_contiguous { lanes.min(whole) } else { 1 };
+        let mut lanes = if contiguous.len() > apart.len() { lanes.min(whole) } else { 1 };
         while lanes > 1 && lanes * self.work() > CODE {
             lanes /= 2;
         }
