@@ -122,7 +122,15 @@ fn set(target: &mut Target, fact: &str) -> Result<(), String> {
         "workgroups" => {
             let size = number()?;
             let (counts, threads) = ([1 << 31, 65_535, 65_535], [size; 3]);
-            let limits = Workgroups { counts, threads, size, warp: size / 4, local_bytes: 48 << 10, processors: 4, resident: 2 * size };
+            let limits = Workgroups {
+                counts,
+                threads,
+                size,
+                warp: size / 4,
+                local_bytes: 48 << 10,
+                processors: 4,
+                resident: 2 * size,
+            };
             target.workgroups = Some(limits);
         }
         "native" => {

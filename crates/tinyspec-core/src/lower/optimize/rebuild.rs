@@ -119,18 +119,15 @@ impl Rebuild<'_> {
         })
     }
 
-    /// As [`Rebuild::origin`], up to what tells apart places below and beyond a number of trips. Where blocks of the range end
-    /// with it, their first places do.
+    /// As [`Rebuild::origin`], but without the axes inside of blocks, if the range ends with a block: the gate of a vector that
+    /// a GPU's thread accesses is then the same for all lanes.
     fn place(&self, origin: usize, trips: i64, axes: &[Option<NodeId>]) -> Affine {
-        let own = || self.space.axes.iter().zip(axes).filter(|(axis, _)| axis.origin == origin);
-        let blocks = own().map(|(axis, _)| axis.stride).filter(|block| trips % block == 0);
-        let Some(block) = blocks.max().filter(|block| own().all(|(axis, _)| axis.stride % block == 0 || axis.stride < *block))
-        else {
-            return self.origin(origin, axes);
-        };
-        let axes: Vec<Option<NodeId>> =
-            self.space.axes.iter().zip(axes).map(|(axis, range)| range.filter(|_| axis.stride >= block)).collect();
-        self.origin(origin, &axes)
+        let own = || self.space.axes.iter().filter(|axis| axis.origin == origin);
+        let is_block =
+            |&block: &i64| trips % block == 0 && own().all(|axis| axis.stride % block == 0 || axis.stride < block);
+        let block = own().map(|axis| axis.stride).filter(is_block).max().filter(|_| self.shares).unwrap_or(1);
+        let axes = self.space.axes.iter().zip(axes).map(|(axis, range)| range.filter(|_| axis.stride >= block));
+        self.origin(origin, &axes.collect::<Vec<_>>())
     }
 
     /// Once a node, sources first.

@@ -12,6 +12,9 @@ use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Error, ErrorKind, Grap
 /// Parts that every thread adds up: a step with fewer of them would cost another Barrier, which takes longer.
 const ALONE: i64 = 32;
 
+/// Bytes of the widest access to LOCAL memory.
+const VECTOR: i64 = 16;
+
 impl Stage {
     pub(super) fn group_reduce(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
         let Arg::Reduce { op, ref axes } = *graph.arg(node) else {
@@ -45,10 +48,12 @@ impl Stage {
             }
         }
         let count = parts.count;
-        let first = places.sum.scale(count);
+        // Cells of a sum that are read one after the other may be read at once, from where a vector can begin.
+        let (dtype, lanes) = (graph.dtype(partial), VECTOR / (graph.dtype(partial).size() as i64).clamp(1, VECTOR));
+        let row = (count + lanes - 1) / lanes * lanes;
+        let first = places.sum.scale(row);
         let cell = first.plus(&parts.sum);
-        let dtype = graph.dtype(partial);
-        let dims = graph.shape(&[Dim::from(places.count.saturating_mul(count))])?;
+        let dims = graph.shape(&[Dim::from(places.count.saturating_mul(row))])?;
         let arg = Arg::Buffer { slot: self.next_local, dtype, device: None, addrspace: AddrSpace::Local };
         self.next_local += 1;
         let buffer = graph.add(Op::Buffer, &[dims], arg)?;
