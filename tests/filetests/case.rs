@@ -1,6 +1,6 @@
 //! The parts of a case.
 
-use tinyspec::backends::{Processor, Target, Workgroups};
+use tinyspec::backends::{Gpu, Processor, Target, Workgroups};
 use tinyspec::ir::rewrite::{Permission, RuleSet};
 use tinyspec::ir::{DType, Op, rules};
 use tinyspec_core::lower::optimize::OptOp;
@@ -116,12 +116,21 @@ fn set(target: &mut Target, fact: &str) -> Result<(), String> {
         "accumulators" => target.accumulators = number()?,
         "threads" => target.threads = number()?,
         "processor" => *target = Processor::named(value).map_err(|error| error.to_string())?.target(1),
+        "gpu" => *target = Gpu::named(value).map_err(|error| error.to_string())?.target(),
         "masked_access" => target.masked_access = truth()?,
         "fused_multiply_add" => target.fused_multiply_add = truth()?,
         "workgroups" => {
             let size = number()?;
             let (counts, threads) = ([1 << 31, 65_535, 65_535], [size; 3]);
-            let limits = Workgroups { counts, threads, size, warp: size / 4, local_bytes: 48 << 10 };
+            let limits = Workgroups {
+                counts,
+                threads,
+                size,
+                warp: size / 4,
+                local_bytes: 48 << 10,
+                processors: 4,
+                resident: 2 * size,
+            };
             target.workgroups = Some(limits);
         }
         "native" => {

@@ -23,7 +23,7 @@
 //!   (Expand), `machine` (Select), `linear` (Linearize). The stages between run first; of several kernels each is printed.
 //! * `rules` names the tables that `simplify` applies: `exact` (which it does without the line), `reassoc`, or a permission
 //!   such as `contract`. Other stages apply them before Rangeify, if the line is there.
-//! * `target` changes facts of the target, which has vectors of 16 bytes; `processor=` makes it one of the table; `native=` lists ops beyond the primitives,
+//! * `target` changes facts of the target, which has vectors of 16 bytes; `processor=` and `gpu=` make it one of the tables; `native=` lists ops beyond the primitives,
 //!   `workgroups=` makes it a GPU with so many threads in a workgroup.
 //! * `donate` says which results may take the memory of an input, as `result/slot`, where `rangeify` allows it.
 //! * `schedule` gives Optimize its ops, as they are printed, with `;` between them; without it the heuristics choose.

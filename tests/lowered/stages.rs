@@ -32,7 +32,15 @@ pub fn target() -> Target {
 
 /// A GPU whose workgroups are small, so that small kernels have several, and share their sums.
 pub fn gpu() -> Target {
-    let limits = Workgroups { counts: [64, 64, 64], threads: [16; 3], size: 16, warp: 4, local_bytes: 48 << 10 };
+    let limits = Workgroups {
+        counts: [64, 64, 64],
+        threads: [16; 3],
+        size: 16,
+        warp: 4,
+        local_bytes: 48 << 10,
+        processors: 4,
+        resident: 32,
+    };
     Target { workgroups: Some(limits), ..interpreter::simt::target() }
 }
 

@@ -23,7 +23,15 @@ fn targets(program: &Program) -> Vec<Target> {
     let narrow = Target { vector_bytes: 16, accumulators: 2, threads: 2, cache_bytes, ..interpreter::target() };
     let wide = Target { vector_bytes: 64, accumulators: 8, masked_access: false, ..interpreter::target() };
     // So small that small kernels have several workgroups.
-    let limits = Workgroups { counts: [64; 3], threads: [16; 3], size: 16, warp: 4, local_bytes: 48 << 10 };
+    let limits = Workgroups {
+        counts: [64; 3],
+        threads: [16; 3],
+        size: 16,
+        warp: 4,
+        local_bytes: 48 << 10,
+        processors: 4,
+        resident: 32,
+    };
     let threads = Target { workgroups: Some(limits), ..simt::target() };
     let mut targets = vec![narrow, wide, threads];
     let device = |name: &str| tinyspec::device(name).expect("a shape").target().clone();

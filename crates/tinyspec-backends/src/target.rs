@@ -56,9 +56,18 @@ pub struct Workgroups {
     pub warp: usize,
     /// Bytes of LOCAL memory that a workgroup may use.
     pub local_bytes: usize,
+    /// Processors that run workgroups: multiprocessors, compute units.
+    pub processors: usize,
+    /// Threads that a processor holds at once, of all its workgroups.
+    pub resident: usize,
 }
 
 impl Workgroups {
+    /// Threads that the device holds at once.
+    pub fn capacity(&self) -> usize {
+        self.processors * self.resident
+    }
+
     /// Refuses what no launch can have.
     ///
     /// # Errors

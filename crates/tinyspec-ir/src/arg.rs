@@ -119,7 +119,7 @@ pub enum AxisType {
     Global = 0,
     /// Dimension within a workgroup.
     Local = 1,
-    /// Lanes of a warp, created by TC.
+    /// Lanes of a warp: neighbouring threads of a workgroup.
     Warp = 2,
     /// CPU thread parallelism.
     Thread = 3,

@@ -4,33 +4,44 @@ use super::Gpu;
 use crate::Workgroups;
 use crate::processor::Architecture;
 
-/// Chips of NVIDIA for which code is made: newer ones run the code of an older one, those that end with `a` only their own.
-const NVIDIA: &[&str] = &["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120"];
+/// Chips of NVIDIA for which code is made: newer ones run the code of an older one, those that end with `a` only their own. With
+/// each the multiprocessors of its largest board, and the threads that one of them holds.
+const NVIDIA: &[(&str, usize, usize)] = &[
+    ("sm_75", 72, 1024),
+    ("sm_80", 108, 2048),
+    ("sm_86", 84, 1536),
+    ("sm_89", 142, 1536),
+    ("sm_90", 132, 2048),
+    ("sm_90a", 132, 2048),
+    ("sm_100", 148, 2048),
+    ("sm_120", 188, 1536),
+];
 
-/// Chips of AMD, and the threads of a wave.
-const AMD: &[(&str, usize)] = &[
-    ("gfx90a", 64),
-    ("gfx942", 64),
-    ("gfx950", 64),
-    ("gfx1100", 32),
-    ("gfx1101", 32),
-    ("gfx1102", 32),
-    ("gfx1103", 32),
-    ("gfx1150", 32),
-    ("gfx1151", 32),
-    ("gfx1200", 32),
-    ("gfx1201", 32),
+/// Chips of AMD, the threads of a wave, and the compute units of the largest board.
+const AMD: &[(&str, usize, usize)] = &[
+    ("gfx90a", 64, 110),
+    ("gfx942", 64, 304),
+    ("gfx950", 64, 256),
+    ("gfx1100", 32, 96),
+    ("gfx1101", 32, 60),
+    ("gfx1102", 32, 32),
+    ("gfx1103", 32, 12),
+    ("gfx1150", 32, 16),
+    ("gfx1151", 32, 40),
+    ("gfx1200", 32, 32),
+    ("gfx1201", 32, 64),
 ];
 
 /// All of them.
 pub(super) fn rows() -> impl Iterator<Item = Gpu> {
-    NVIDIA.iter().map(|&name| nvidia(name)).chain(AMD.iter().map(|&(name, wave)| amd(name, wave)))
+    let nvidia = NVIDIA.iter().map(|&(name, processors, resident)| nvidia(name, processors, resident));
+    nvidia.chain(AMD.iter().map(|&(name, wave, processors)| amd(name, wave, processors)))
 }
 
 /// CUDA's "Technical Specifications per Compute Capability", the same for all of these chips except for LOCAL memory. A
 /// workgroup can use 64 to 227 KiB of it, depending on the chip, but a kernel can declare at most 48 KiB statically; more has to
 /// be dynamic shared memory, enabled by `cuFuncSetAttribute`. Kernels here declare theirs statically.
-fn nvidia(name: &'static str) -> Gpu {
+fn nvidia(name: &'static str, processors: usize, resident: usize) -> Gpu {
     Gpu {
         name,
         architecture: Architecture::Nvptx64,
@@ -40,6 +51,8 @@ fn nvidia(name: &'static str) -> Gpu {
             size: 1024,
             warp: 32,
             local_bytes: 48 << 10,
+            processors,
+            resident,
         },
         thread_registers: 255,
         workgroup_registers: 64 << 10,
@@ -48,7 +61,7 @@ fn nvidia(name: &'static str) -> Gpu {
 
 /// A launch of HIP has fewer than 2^32 threads in each dimension. From gfx12 on a workgroup finds its number in y and that in
 /// z in the halves of one register.
-fn amd(name: &'static str, wave: usize) -> Gpu {
+fn amd(name: &'static str, wave: usize, processors: usize) -> Gpu {
     const MOST_THREADS: usize = 1024;
     let most_groups = u32::MAX as usize / MOST_THREADS;
     let most_behind_x = if name.starts_with("gfx12") { u16::MAX.into() } else { most_groups };
@@ -61,6 +74,8 @@ fn amd(name: &'static str, wave: usize) -> Gpu {
             size: MOST_THREADS,
             warp: wave,
             local_bytes: 64 << 10,
+            processors,
+            resident: 2048,
         },
         thread_registers: 256,
         // Four units of 512 registers for 64 lanes, or of two of them 1,536 for 32.

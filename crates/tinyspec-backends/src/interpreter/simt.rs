@@ -32,6 +32,8 @@ pub fn target() -> Target {
             size: 1024,
             warp: 32,
             local_bytes: 48 << 10,
+            processors: 16,
+            resident: 2048,
         }),
         ..super::target()
     }

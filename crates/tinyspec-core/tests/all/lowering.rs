@@ -41,7 +41,15 @@ pub fn targets() -> Vec<Target> {
 
 /// Small limits, so that small kernels reach them.
 fn gpu() -> Target {
-    let limits = Workgroups { counts: [1000, 7, 5], threads: [64, 16, 8], size: 64, warp: 4, local_bytes: 48 << 10 };
+    let limits = Workgroups {
+        counts: [1000, 7, 5],
+        threads: [64, 16, 8],
+        size: 64,
+        warp: 4,
+        local_bytes: 48 << 10,
+        processors: 4,
+        resident: 128,
+    };
     Target { workgroups: Some(limits), ..simt::target() }
 }
 

@@ -119,6 +119,17 @@ impl Rebuild<'_> {
         })
     }
 
+    /// As [`Rebuild::origin`], but without the axes inside of blocks, if the range ends with a block: the gate of a vector that
+    /// a GPU's thread accesses is then the same for all lanes.
+    fn place(&self, origin: usize, trips: i64, axes: &[Option<NodeId>]) -> Affine {
+        let own = || self.space.axes.iter().filter(|axis| axis.origin == origin);
+        let is_block =
+            |&block: &i64| trips % block == 0 && own().all(|axis| axis.stride % block == 0 || axis.stride < block);
+        let block = own().map(|axis| axis.stride).filter(is_block).max().filter(|_| self.shares).unwrap_or(1);
+        let axes = self.space.axes.iter().zip(axes).map(|(axis, range)| range.filter(|_| axis.stride >= block));
+        self.origin(origin, &axes.collect::<Vec<_>>())
+    }
+
     /// Once a node, sources first.
     fn visit(&mut self, graph: &mut Graph, node: NodeId) -> Result<()> {
         if std::mem::replace(&mut self.done[node.index()], true) {
@@ -246,7 +257,7 @@ impl Rebuild<'_> {
             if self.kernel.live.bit(origin.range) & set & self.padded != 0
                 && let Some(trips) = origin.trips
             {
-                let inside = less(graph, &self.origin(position, axes), &Affine::number(trips))?;
+                let inside = less(graph, &self.place(position, trips, axes), &Affine::number(trips))?;
                 valid = both(graph, valid, Some(inside))?;
             }
         }

@@ -17,7 +17,7 @@ pub(super) struct Axis {
     pub beside: RangeSet,
 }
 
-/// All of them, inner ones first.
+/// All of them, inner ones first; of the threads, those of a warp before all others.
 pub(super) struct Axes {
     /// Trips are workgroups.
     pub groups: Vec<Axis>,
@@ -68,7 +68,8 @@ impl Axes {
         };
         let of = |class: fn(&Graph, NodeId) -> bool| {
             let mut axes: Vec<Axis> = live.ranges.iter().filter(|&&range| class(graph, range)).map(axis).collect();
-            axes.sort_by_key(|axis| (ends.get(&axis.range).copied(), std::cmp::Reverse(axis.range)));
+            let is_warp = |axis: &Axis| kind(graph, axis.range) == Some(AxisType::Warp);
+            axes.sort_by_key(|axis| (!is_warp(axis), ends.get(&axis.range).copied(), std::cmp::Reverse(axis.range)));
             axes
         };
         let (groups, threads) = (of(is_group), of(is_thread));

@@ -1,5 +1,5 @@
-//! A Reduce that the threads of a workgroup share (GROUP_REDUCE): each adds up its part, then halves of the threads add
-//! the other half's sums to their own, through LOCAL memory, until one sum is left.
+//! A Reduce that the threads of a workgroup share (GROUP_REDUCE): each adds up its part and leaves it in LOCAL memory. Of many
+//! parts some of the threads add up an equal share each; what is left every thread adds up for itself.
 
 use super::Stage;
 use crate::lower::fold::{both, identity};
@@ -8,6 +8,12 @@ use crate::lower::loops::closed;
 use smallvec::SmallVec;
 use tinyspec_ir::affine::{Affine, less};
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
+
+/// Parts that every thread adds up: a step with fewer of them would cost another Barrier, which takes longer.
+const ALONE: i64 = 32;
+
+/// Bytes of the widest access to LOCAL memory.
+const VECTOR: i64 = 16;
 
 impl Stage {
     pub(super) fn group_reduce(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
@@ -42,10 +48,12 @@ impl Stage {
             }
         }
         let count = parts.count;
-        let first = places.sum.scale(count);
+        // Cells of a sum that are read one after the other may be read at once, from where a vector can begin.
+        let (dtype, lanes) = (graph.dtype(partial), VECTOR / (graph.dtype(partial).size() as i64).clamp(1, VECTOR));
+        let row = (count + lanes - 1) / lanes * lanes;
+        let first = places.sum.scale(row);
         let cell = first.plus(&parts.sum);
-        let dtype = graph.dtype(partial);
-        let dims = graph.shape(&[Dim::from(places.count.saturating_mul(count))])?;
+        let dims = graph.shape(&[Dim::from(places.count.saturating_mul(row))])?;
         let arg = Arg::Buffer { slot: self.next_local, dtype, device: None, addrspace: AddrSpace::Local };
         self.next_local += 1;
         let buffer = graph.add(Op::Buffer, &[dims], arg)?;
@@ -58,21 +66,29 @@ impl Stage {
         // One thread has each sum. The terms may be the same for all of them.
         let exists = self.threads.gate(graph, beside | shared, true)?;
         let mut ready = self.pass(graph, buffer, ready, &cell, partial, exists, &tiles)?;
-        let mut sum = partial;
-        let mut half = (count as u64).next_power_of_two() as i64 / 2;
-        while half > 0 {
-            let nothing = identity(graph, Op::Add, dtype);
-            let is_left = less(graph, &parts.sum, &Affine::number(half.min(count - half)))?;
-            let gate = both(graph, exists, Some(is_left))?;
-            let other = load(graph, ready, &cell.offset(half), nothing, gate)?;
+        let nothing = identity(graph, op, dtype);
+        let (mut sum, mut left) = (partial, count);
+        while left > ALONE {
+            let (before, rest) = (left, (left as f64).sqrt().ceil() as i64);
+            let is_left = less(graph, &parts.sum, &Affine::number(rest))?;
+            let stays = both(graph, exists, Some(is_left))?;
             // What is in its own cell each thread still has.
-            sum = graph.alu(op, &[sum, other])?;
-            ready = self.pass(graph, buffer, ready, &cell, sum, gate, &tiles)?;
-            half /= 2;
+            for first in (rest..before).step_by(rest as usize) {
+                let is_inside = less(graph, &parts.sum, &Affine::number(rest.min(before - first)))?;
+                let gate = both(graph, exists, Some(is_inside))?;
+                let other = load(graph, ready, &cell.offset(first), nothing, gate)?;
+                sum = graph.alu(op, &[sum, other])?;
+            }
+            ready = self.pass(graph, buffer, ready, &cell, sum, stays, &tiles)?;
+            left = rest;
         }
-        let nothing = identity(graph, Op::Add, dtype);
         let gate = self.threads.gate(graph, beside, false)?;
-        load(graph, ready, &first, nothing, gate)
+        let mut sum = load(graph, ready, &first, nothing, gate)?;
+        for other in 1..left {
+            let other = load(graph, ready, &first.offset(other), nothing, gate)?;
+            sum = graph.alu(op, &[sum, other])?;
+        }
+        Ok(sum)
     }
 
     /// Stores the sums of a step; the buffer once all threads have.

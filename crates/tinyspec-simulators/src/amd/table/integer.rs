@@ -93,7 +93,7 @@ pub(super) fn rows() -> Vectors {
         ("v_not_b32", Row::new(B32, &[B32], words!(|a| !a))),
         ("v_bfrev_b32", Row::new(B32, &[B32], words!(|a| a.reverse_bits()))),
         ("v_mov_b64", Row::new(B64, &[B64], longs!(|a| a))),
-        ("v_pk_mov_b32", Row::new(PairB32, &[PairB32, PairB32], longs!(|a, b| a & 0xffff_ffff | b & !0xffff_ffff))),
+        ("v_pk_mov_b32", Row::new(PairB32, &[PairB32, PairB32], longs!(|a, b| a & 0xffff_ffff | b << 32))),
         ("v_and_b32", Row::new(B32, bits, words!(|a, b| a & b))),
         ("v_or_b32", Row::new(B32, bits, words!(|a, b| a | b))),
         ("v_xor_b32", Row::new(B32, bits, words!(|a, b| a ^ b))),

@@ -486,5 +486,12 @@ fn floats() -> Scalars {
                 plain(single(value, [value.to_bits()]))
             }),
         ),
+        (
+            "s_cvt_hi_f32_f16",
+            Scalar::new(F32, &[I32], Kept, |[a, ..], _| {
+                let value = widen(low(a) >> 16);
+                plain(single(value, [value.to_bits()]))
+            }),
+        ),
     ]
 }

@@ -1,27 +1,65 @@
-//! Schedules for a GPU: outputs are threads of workgroups, neighbours in memory neighbours in a workgroup; where there are
-//! few outputs, a workgroup shares the sum of each.
+//! Schedules for a GPU: neighbours in memory are neighbours in a workgroup, and a thread loads a vector at a time.
+//!
+//! The threads of a workgroup share each sum of the kernel, and the results that follow from it. If the terms of a sum lie
+//! side by side in memory, as in a sum of rows, neighbours take neighbouring terms; if the results do, as in a sum of
+//! columns, neighbours take neighbouring results, and only as many threads share a sum as it takes to fill the device.
 
 mod product;
 
 use super::super::axis::Axis;
+use super::super::kernel::Reduction;
 use super::Planner;
+use crate::lower::live::RangeSet;
 use crate::lower::optimize::transforms::{OptOp, Split};
+use crate::lower::select::decompose::Sizes;
+use smallvec::SmallVec;
 use tinyspec_backends::Workgroups;
 use tinyspec_ir::AxisType;
 
-/// Warps of a workgroup.
+/// Warps of a workgroup: as many as a processor has schedulers.
 const WARPS: i64 = 4;
-/// Outputs that keep a GPU busy with one thread each.
-const BUSY: i64 = 4096;
+/// Bytes that memory moves at once: a thread may read so many alone.
+const SECTOR: i64 = 32;
+/// Elements that a thread has in registers: those of a row, which it then loads only once, or loads under way. With a quarter of
+/// 64 registers for them, a processor holds 1024 threads.
+const HELD: i64 = 16;
+/// Instructions of a thread beyond which loops are not unrolled, as they would no longer fit the instruction cache.
+const CODE: i64 = 2048;
+
+/// The sums that workgroups share.
+struct Sums {
+    /// The Ranges of each, by positions of the original ranges; inner ones first.
+    terms: Vec<SmallVec<[usize; 4]>>,
+    /// Terms of the longest.
+    count: i64,
+    /// The output ranges that all of them differ along.
+    outside: Vec<usize>,
+    /// The output ranges whose trips share them.
+    inside: Vec<usize>,
+    /// Terms lie side by side in memory, rather than results.
+    has_rows: bool,
+}
+
+/// How ranges are shared.
+#[derive(Clone, Copy)]
+struct Part {
+    /// Threads of a workgroup.
+    threads: i64,
+    /// Workgroups, at most.
+    workgroups: i64,
+    /// Lanes of a vector, at most.
+    lanes: i64,
+    /// Elements that a thread has in registers.
+    held: i64,
+}
 
 impl Planner<'_> {
-    /// All output axes but those that a sum is carried along are parallel.
+    /// Output axes that a sum is carried along stay loops; all others are parallel.
     pub(super) fn workgroups(mut self, limits: &Workgroups) -> Vec<OptOp> {
         if let Some(product) = self.product() {
-            return self.tile_product(&product);
+            return self.tile_product(&product, limits);
         }
         let carried = self.carried();
-        let mut threads = (limits.warp as i64 * WARPS).min(limits.size as i64);
         let is_output = |origin: &usize| {
             let origin = &self.space.origins[*origin];
             !origin.merged && origin.trips.is_some_and(|trips| trips > 1)
@@ -31,58 +69,197 @@ impl Planner<'_> {
             .filter(is_output)
             .filter(|origin| !carried.contains(origin))
             .collect();
-        let contiguous = self.contiguous_output();
-        outputs.sort_by_key(|origin| Some(*origin) != contiguous);
-        let mut shared = 1;
-        if carried.is_empty() {
-            shared = self.share_sums(&outputs, limits.warp as i64, threads);
-        }
-        for origin in outputs {
-            // Sums of a whole row: its elements are as many threads as share the sum.
-            let is_inside = shared > 1 && !self.is_outside_of_sums(origin);
-            let members = self.trips(origin).min(if is_inside { shared } else { threads / shared });
-            if members > 1 {
-                self.split(origin, members, AxisType::Local);
-                if !is_inside {
-                    threads = (threads / members).max(1);
-                }
-            }
-            // A second workgroup would add up the same again.
-            if !is_inside {
-                self.share_trips(origin);
-            }
+        outputs.sort_by_key(|&origin| !self.is_contiguous(origin));
+        let threads = (limits.warp as i64 * WARPS).min(limits.size as i64);
+        match self.sums(&outputs).filter(|_| carried.is_empty()) {
+            Some(sums) => self.share_sums(&sums, limits, threads),
+            None => self.share_results(&outputs, if carried.is_empty() { self.lanes() } else { 1 }, threads),
         }
         self.ops
     }
 
-    /// Gives sums to whole workgroups, where there are few of them; the threads of each.
-    fn share_sums(&mut self, outputs: &[usize], warp: i64, threads: i64) -> i64 {
-        let outside = outputs.iter().filter(|&&origin| self.is_outside_of_sums(origin));
-        let sums: i64 = outside.map(|&origin| self.trips(origin)).product();
-        let mut origins: Vec<usize> = (self.kernel.reductions.iter())
-            .filter_map(|reduction| self.space.origin(*reduction.ranges.last()?))
-            .filter(|&origin| !self.space.origins[origin].merged)
-            .collect();
-        origins.sort_unstable();
-        origins.dedup();
-        let least = origins.iter().map(|&origin| self.trips(origin)).min().unwrap_or(0);
-        if sums >= BUSY || least < warp {
-            return 1;
-        }
-        let mut shared = threads;
-        while shared > least {
-            shared /= 2;
-        }
-        for origin in origins {
-            self.split(origin, shared, AxisType::GroupReduce);
-        }
-        shared
+    /// The sums that are long enough to share; none where there are none.
+    fn sums(&self, outputs: &[usize]) -> Option<Sums> {
+        let bits = |origins: &[usize]| origins.iter().fold(0, |set, &origin| set | self.bit(origin));
+        let ranges = |reduction: &Reduction| {
+            let origins = reduction.ranges.iter().rev().filter_map(|&range| self.space.origin(range));
+            origins.filter(|&origin| !self.space.origins[origin].merged).collect::<SmallVec<[usize; 4]>>()
+        };
+        let count = |reduction: &Reduction| self.trips_of(&ranges(reduction));
+        let all: RangeSet = self.kernel.reductions.iter().fold(0, |set, reduction| set | bits(&ranges(reduction)));
+        let is_long = |reduction: &&Reduction| {
+            let size = self.graph.dtype(reduction.node).size().max(1) as i64;
+            reduction.outer & all == 0 && count(reduction) > SECTOR / size
+        };
+        let long: SmallVec<[&Reduction; 4]> = self.kernel.reductions.iter().filter(is_long).collect();
+        let is_outside = |origin: &usize| long.iter().all(|reduction| reduction.outer & self.bit(*origin) != 0);
+        let (outside, inside): (Vec<usize>, Vec<usize>) = outputs.iter().partition(|origin| is_outside(origin));
+        let shared = || long.iter().filter(|reduction| reduction.outer & bits(&inside) == 0);
+        let count = shared().map(|reduction| count(reduction)).max()?;
+        let mut terms: Vec<SmallVec<[usize; 4]>> = shared().map(|reduction| ranges(reduction)).collect();
+        terms.sort_unstable();
+        terms.dedup();
+        let all = terms.concat();
+        let has_rows = self.read_along(&all, &all) > self.read_along(&all, &outside);
+        Some(Sums { terms, count, outside, inside, has_rows })
     }
 
-    /// Every sum is another one along this axis.
-    fn is_outside_of_sums(&self, origin: usize) -> bool {
-        let bit = self.kernel.live.bit(self.space.origins[origin].range);
-        self.kernel.reductions.iter().all(|reduction| reduction.outer & bit != 0)
+    /// Elements that sums over `terms` read side by side along one of the axes.
+    fn read_along(&self, terms: &[usize], axes: &[usize]) -> f64 {
+        let is_inside = |access: usize| terms.iter().any(|&origin| self.depends(access, origin));
+        let accesses = (0..self.kernel.accesses.len()).filter(|&access| is_inside(access));
+        let along = accesses.filter(|&access| axes.iter().any(|&origin| self.coefficient(access, origin) == 1));
+        along
+            .map(|access| {
+                let origins = (0..self.space.origins.len()).filter(|&origin| self.depends(access, origin));
+                origins.map(|origin| self.trips(origin).max(1) as f64).product::<f64>()
+            })
+            .sum()
+    }
+
+    /// Trips of all these ranges together.
+    fn trips_of(&self, origins: &[usize]) -> i64 {
+        origins.iter().fold(1, |product: i64, &origin| product.saturating_mul(self.trips(origin)))
+    }
+
+    fn bit(&self, origin: usize) -> RangeSet {
+        self.kernel.live.bit(self.space.origins[origin].range)
+    }
+
+    /// All that is stored along this axis lies side by side.
+    fn is_contiguous(&self, origin: usize) -> bool {
+        let stores = || {
+            let accesses = 0..self.kernel.accesses.len();
+            accesses.filter(|&access| self.kernel.accesses[access].is_store && self.depends(access, origin))
+        };
+        stores().next().is_some() && stores().all(|store| self.coefficient(store, origin) == 1)
+    }
+
+    /// A team of threads shares each sum, and the results that follow from it.
+    fn share_sums(&mut self, sums: &Sums, limits: &Workgroups, threads: i64) {
+        let (outside, inside) = (self.trips_of(&sums.outside), self.trips_of(&sums.inside));
+        let fills = |results: i64, threads: i64| results.saturating_mul(threads) >= limits.capacity() as i64;
+        let (least, most, lanes) = match sums.outside.first().filter(|_| !sums.has_rows) {
+            None => {
+                let most = (sums.count / self.lanes()).clamp(1, limits.size as i64);
+                ((sums.count.saturating_add(HELD - 1) / HELD).max(self.whole_line()).min(most), most, 1)
+            }
+            // Whole warps of neighbours, and a few terms for each thread. Vectors leave fewer threads.
+            Some(_) => {
+                let most = (limits.size / limits.warp.max(1)) as i64;
+                let most = most.min(sums.count / (HELD / self.lanes()).max(1)).max(1);
+                (1, most, if fills(outside / self.lanes(), most) { self.lanes() } else { 1 })
+            }
+        };
+        let mut team = least;
+        while team * 2 <= most && !fills(outside / lanes, team) {
+            team *= 2;
+        }
+        let vector = if sums.has_rows { self.lanes() } else { 1 };
+        let part = Part { threads: team, workgroups: 1, lanes: vector, held: HELD / lanes };
+        let mut team = 1;
+        for terms in &sums.terms {
+            team = self.spread(terms, part, AxisType::GroupReduce).max(team);
+        }
+        // As many workgroups for one sum as fill the device, if each has as many results to make of it as it has terms.
+        let needed = limits.capacity() as i64 / (outside / lanes).saturating_mul(team).max(1);
+        let workgroups = needed.min(inside / sums.count);
+        self.spread(&sums.inside, Part { threads: team, workgroups, ..part }, AxisType::Local);
+        match sums.outside.split_first().filter(|_| !sums.has_rows && team > 1) {
+            Some((&column, others)) => {
+                let taken = self.take(column, lanes, limits.warp as i64, AxisType::Warp);
+                self.share_trips(column);
+                self.share_results(others, 1, (threads / taken / team).max(1));
+            }
+            None => self.share_results(&sums.outside, lanes, (threads / team).max(1)),
+        }
+    }
+
+    /// Threads that together read a whole line of memory.
+    fn whole_line(&self) -> i64 {
+        const SECTORS: i64 = 4;
+        SECTORS * SECTOR / self.target.vector_bytes.max(1) as i64
+    }
+
+    /// Shares ranges among threads, the first ones first, and unrolls what is left to each; among how many.
+    fn spread(&mut self, origins: &[usize], part: Part, kind: AxisType) -> i64 {
+        let Part { threads, mut workgroups, mut lanes, mut held } = part;
+        let mut taken = 1;
+        let is_whole = |origin: &&usize| self.space.axes.iter().filter(|axis| axis.origin == **origin).count() == 1;
+        for &origin in origins.iter().filter(is_whole).collect::<SmallVec<[&usize; 4]>>() {
+            taken *= self.take(origin, lanes, threads / taken, kind);
+            lanes = 1;
+            if let Some(axis) = self.axis_of_loop(origin)
+                && let Some(factor) = self.space.axes[axis].trips.and_then(|trips| divisor(trips, 2, workgroups))
+            {
+                self.apply(Split { axis: self.space.name(axis), factor, target: AxisType::Global, top: true });
+                workgroups /= factor;
+            }
+            held /= self.held(origin);
+            held /= self.unroll(origin, held);
+        }
+        taken
+    }
+
+    /// Trips of the tile along an original range.
+    fn held(&self, origin: usize) -> i64 {
+        let tile = self.space.axes.iter().filter(|axis| axis.origin == origin && axis.is_tile());
+        tile.filter_map(|axis| axis.trips).product()
+    }
+
+    /// Unrolls the loop of a range, or a part of it, to so many trips.
+    fn unroll(&mut self, origin: usize, most: i64) -> i64 {
+        let most = most.min(CODE / self.work());
+        let is_loop = |axis: &Axis| axis.origin == origin && matches!(axis.kind, AxisType::Loop | AxisType::Reduce);
+        let Some(position) = self.space.axes.iter().position(is_loop) else { return 1 };
+        let axis = &self.space.axes[position];
+        let Some(factor) = axis.trips.and_then(|trips| divisor(trips, 2, most)) else { return 1 };
+        let target = if axis.kind.is_reduce() { AxisType::Unroll } else { AxisType::Upcast };
+        let axis = axis.name();
+        self.apply(Split { axis, factor, target, top: false });
+        factor
+    }
+
+    /// Instructions of an element.
+    fn work(&self) -> i64 {
+        let sizes = Sizes::of(self.target);
+        let computed = self.kernel.order.iter().filter(|&&node| self.graph.op(node).is_elementwise());
+        computed.map(|&node| sizes.size(self.graph, node) as i64).sum::<i64>().max(1)
+    }
+
+    /// Results are threads, the first ranges first; the first one's have up to `lanes` each.
+    fn share_results(&mut self, origins: &[usize], lanes: i64, threads: i64) {
+        let mut left = threads;
+        for (place, &origin) in origins.iter().enumerate() {
+            left /= self.take(origin, if place == 0 { lanes } else { 1 }, left, AxisType::Local);
+            self.share_trips(origin);
+        }
+    }
+
+    /// Gives a range to up to so many threads, with a vector for each where memory is contiguous along it; to how many.
+    fn take(&mut self, origin: usize, lanes: i64, threads: i64, kind: AxisType) -> i64 {
+        let trips = self.trips(origin);
+        // Vectors where most accesses are contiguous: elements that lie apart are read one by one, and by neighbours better.
+        let moved = (0..self.kernel.accesses.len()).filter(|&access| self.depends(access, origin));
+        let (contiguous, apart): (Vec<usize>, Vec<usize>) =
+            moved.partition(|&access| self.coefficient(access, origin) == 1);
+        let whole = 1 << trips.trailing_zeros().min(6);
+        let mut lanes = if contiguous.len() > apart.len() { lanes.min(whole) } else { 1 };
+        while lanes > 1 && lanes * self.work() > CODE {
+            lanes /= 2;
+        }
+        let vectors = trips / lanes;
+        let most = threads.min(vectors).max(1);
+        // Without a rest where that can be.
+        let members = divisor(vectors, most / 2 + 1, most).unwrap_or(most);
+        self.split(origin, members * lanes, kind);
+        if lanes > 1
+            && let Some(axis) = self.axis(origin)
+        {
+            let target = if kind.is_reduce() { AxisType::Unroll } else { AxisType::Upcast };
+            self.apply(Split { axis: self.space.name(axis), factor: lanes, target, top: false });
+        }
+        members
     }
 
     /// What is left of an output axis goes to workgroups.
@@ -94,4 +271,9 @@ impl Planner<'_> {
             self.apply(Split { axis: self.space.name(axis), factor, target: AxisType::Global, top: true });
         }
     }
+}
+
+/// The largest divisor of a number within these bounds.
+fn divisor(number: i64, least: i64, most: i64) -> Option<i64> {
+    (least.max(1)..=most.min(number)).rev().find(|factor| number % factor == 0)
 }

@@ -152,7 +152,7 @@ impl Rebuild<'_> {
         let mut loops: Vec<NodeId> = Vec::new();
         let (mut inside_source, mut inside_copy) = (None, None);
         if self.shares {
-            let walk = self.shared_walk(graph, &groups, &order)?;
+            let walk = self.shared_walk(graph, &groups, &order, self.target.lanes(access.dtype) as i64)?;
             (positions, loops, inside_source, inside_copy) = (walk.positions, walk.loops, walk.inside, walk.inside);
         }
         let first = match form {

@@ -203,3 +203,13 @@ fn clamped_sums() {
     check("v_pk_add_i16 $d, $a, $b clamp", 32, &[32, 32], &[(&[0x7fff_8000, 0x0001_ffff], 0x7fff_8000)]);
     check("v_pk_sub_i16 $d, $a, $b clamp", 32, &[32, 32], &[(&[0x7fff_8000, 0xffff_0001], 0x7fff_8000)]);
 }
+
+/// The high word comes from the second operand, of which `op_sel` chooses one.
+#[test]
+fn pairs_are_moved() {
+    let (a, b) = (0x2222_2222_1111_1111, 0x4444_4444_3333_3333);
+    for (selected, want) in [("[1,0]", 0x3333_3333_2222_2222), ("[0,1]", 0x4444_4444_1111_1111)] {
+        let text = format!("v_pk_mov_b32 $d, $a, $b op_sel:{selected}");
+        check_on("gfx942", &text, 64, &[64, 64], &[(&[a, b], want)]);
+    }
+}

@@ -97,3 +97,10 @@ fn branches() {
         assert_eq!(run(chip, &text), [15, 0, 1], "{chip}");
     }
 }
+
+#[test]
+fn either_half_is_converted() {
+    let halves = (0x4000_3c00, 0, false);
+    check_on("gfx1201", "s_cvt_f32_f16 s20, s10", halves, 0x3f80_0000, false);
+    check_on("gfx1201", "s_cvt_hi_f32_f16 s20, s10", halves, 0x4000_0000, false);
+}

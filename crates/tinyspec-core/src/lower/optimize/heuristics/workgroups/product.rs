@@ -4,12 +4,15 @@
 use super::super::super::kernel::slot;
 use super::super::Planner;
 use crate::lower::optimize::transforms::{OptOp, Split, Stage};
+use tinyspec_backends::Workgroups;
 use tinyspec_ir::{Arg, AxisType, Op};
 
 /// Threads along the columns and along the rows of a workgroup's tile.
-const THREADS: [i64; 2] = [16, 8];
-/// Outputs of a thread along each of them.
-const TILE: i64 = 4;
+const THREADS: [i64; 2] = [16, 16];
+/// Outputs of a thread along each of them, where there are enough for workgroups everywhere, and where there are few.
+const TILES: [i64; 2] = [8, 4];
+/// Columns and rows of a product that is worth copies of its operands.
+const LEAST: [i64; 2] = [64, 32];
 /// Terms of a block.
 const BLOCK: i64 = 16;
 
@@ -42,18 +45,29 @@ impl Planner<'_> {
         let row = self.outputs().into_iter().filter(is_row).max_by_key(|&origin| self.trips(origin))?;
         let slot = |access: usize| slot(self.graph, self.kernel.accesses[access].buffer);
         let slots = [slot(panel)?, slot(rows)?];
-        let is_large = self.trips(column) >= THREADS[0] * TILE
-            && self.trips(row) >= THREADS[1] * TILE
+        let is_large = self.trips(column) >= LEAST[0]
+            && self.trips(row) >= LEAST[1]
             && self.trips(term) >= BLOCK
             && !self.space.origins[term].merged;
         (is_large && slots[0] != slots[1]).then_some(Product { column, row, term, slots })
     }
 
-    pub(super) fn tile_product(mut self, product: &Product) -> Vec<OptOp> {
+    pub(super) fn tile_product(mut self, product: &Product, limits: &Workgroups) -> Vec<OptOp> {
+        let results = self.trips_of(&self.outputs());
+        let size = |tile: &i64| THREADS[0] * THREADS[1] * tile * tile;
+        let is_enough = |tile: &i64| results / size(tile) >= limits.processors as i64;
+        let tile = TILES.into_iter().find(is_enough).unwrap_or(TILES[1]);
         for (origin, threads) in [(product.column, THREADS[0]), (product.row, THREADS[1])] {
-            self.split(origin, threads * TILE, AxisType::Local);
-            if let Some(axis) = self.axis(origin) {
-                self.apply(Split { axis: self.space.name(axis), factor: TILE, target: AxisType::Upcast, top: false });
+            let threads = threads.min((limits.size as i64).isqrt());
+            let needed = ((self.trips(origin) + threads - 1) / threads) as u64;
+            let tile = tile.min(needed.next_power_of_two() as i64);
+            let vector = self.lanes().min(tile);
+            self.split(origin, threads * tile, AxisType::Upcast);
+            // Vectors of neighbours lie side by side: together they read all banks of LOCAL memory.
+            for (factor, target) in [(threads * vector, AxisType::Local), (vector, AxisType::Upcast)] {
+                if let Some(axis) = self.axis(origin) {
+                    self.apply(Split { axis: self.space.name(axis), factor, target, top: false });
+                }
             }
         }
         for origin in self.outputs() {

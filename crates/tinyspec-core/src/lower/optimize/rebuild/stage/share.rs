@@ -1,8 +1,8 @@
-//! A copy that the threads of a workgroup make together: element by element, neighbours by neighbours.
+//! A copy that the threads of a workgroup make together: vector by vector, neighbours by neighbours.
 
 use super::{Group, Rebuild};
 use smallvec::SmallVec;
-use tinyspec_ir::affine::{Affine, less};
+use tinyspec_ir::affine::{Affine, gcd, less};
 use tinyspec_ir::{AxisType, Builder, Graph, NodeId, Result};
 
 /// The loops of a copy, and where each group of axes is in them.
@@ -15,9 +15,18 @@ pub(super) struct Walk {
 }
 
 impl Rebuild<'_> {
-    /// A walk over `groups`, of which the last in `order` changes fastest, by loops like those of the members.
-    pub(super) fn shared_walk(&mut self, graph: &mut Graph, groups: &[Group], order: &[usize]) -> Result<Walk> {
-        let total: i64 = groups.iter().map(|group| group.extent).product();
+    /// A walk over `groups`, of which the last in `order` changes fastest, by loops like those of the members; `lanes` of a
+    /// vector at most are copied at once.
+    pub(super) fn shared_walk(
+        &mut self,
+        graph: &mut Graph,
+        groups: &[Group],
+        order: &[usize],
+        lanes: i64,
+    ) -> Result<Walk> {
+        let innermost = order.last().map(|&group| &groups[group]).filter(|group| group.unit == 1);
+        let lanes = innermost.map_or(1, |group| gcd(group.extent, lanes));
+        let total: i64 = groups.iter().map(|group| group.extent).product::<i64>() / lanes;
         let mut members: SmallVec<[i64; 3]> = self.trips_of(&[AxisType::Local, AxisType::Warp]);
         if members.is_empty() {
             members = self.trips_of(&[AxisType::GroupReduce]);
@@ -40,6 +49,12 @@ impl Rebuild<'_> {
         }
         if trips * threads != total {
             walk.inside = Some(less(graph, &element, &Affine::number(total))?);
+        }
+        if lanes > 1 {
+            let bound = graph.index(lanes);
+            let range = self.range(graph, bound, AxisType::Upcast)?;
+            walk.loops.push(range);
+            element = element.scale(lanes).plus(&Affine::atom(range));
         }
         let mut rest = element;
         for (place, &group) in order.iter().enumerate().rev() {
