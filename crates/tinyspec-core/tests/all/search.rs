@@ -263,7 +263,7 @@ mod work {
             let data: Vec<f32> = (0..shape[0] * shape[1]).map(|at| (at * 7 % 11 - 5) as f32).collect();
             Tensor::from_vec(data, shape)
         };
-        let product = || numbers([190, 260]).transpose(0, 1).matmul(&numbers([190, 170])).to_vec::<f32>();
+        let product = || numbers([190, 260]).transpose(0, 1).matmul(numbers([190, 170])).to_vec::<f32>();
         let expected = with_default_device("interpreter", product).unwrap();
         assert_eq!(with_default_device("cpu:two", product).unwrap(), expected);
     }
