@@ -5,7 +5,7 @@ use crate::program;
 use tinyspec::ir::rewrite::Rewriter;
 use tinyspec::ir::{Graph, NodeId, rules, text, verify};
 use tinyspec_core::lower::kernel::{apart, is_ordered};
-use tinyspec_core::lower::optimize::{OptOp, Scheduler};
+use tinyspec_core::lower::optimize::{OptOp, Scheduled, Scheduler};
 use tinyspec_core::lower::passes::{self, Form, LOWERING, Pass};
 use tinyspec_core::lower::plan::{self, Lifetime};
 use tinyspec_core::lower::rangeify;
@@ -103,10 +103,10 @@ fn taking(form: &str) -> Result<Place, String> {
 
 /// A kernel from one place through another.
 fn kernel(case: &Case, mut graph: Graph, mut root: NodeId, from: Place, to: Place) -> Result<String, Error> {
-    let mut notes = String::new();
+    let (mut notes, mut copies) = (String::new(), String::new());
     if from <= Place::Ranges {
         let ops;
-        (root, ops) = scheduled(case, &mut graph, root)?;
+        (root, ops, copies) = scheduled(case, &mut graph, root)?;
         let ops: Vec<String> = ops.iter().map(OptOp::to_string).collect();
         verify::ranges(&graph, root)?;
         if case.stage == SCHEDULE {
@@ -136,19 +136,24 @@ fn kernel(case: &Case, mut graph: Graph, mut root: NodeId, from: Place, to: Plac
         let line = |(slot, offset): &(u32, usize)| format!("local {slot} at {offset}\n");
         return Ok(offsets.iter().map(line).collect::<String>() + &format!("{bytes} bytes\n"));
     }
-    Ok(printed(&graph, &[root])? + &notes)
+    Ok(copies + &printed(&graph, &[root])? + &notes)
 }
 
-fn scheduled(case: &Case, graph: &mut Graph, root: NodeId) -> Result<(NodeId, Vec<OptOp>), Error> {
+/// The kernel over the axes of its schedule, the schedule, and in text the kernels that copy for it.
+fn scheduled(case: &Case, graph: &mut Graph, root: NodeId) -> Result<(NodeId, Vec<OptOp>, String), Error> {
     if is_ordered(graph, root) {
-        return Ok((root, vec![]));
+        return Ok((root, vec![], String::new()));
     }
     let scheduler = Scheduler::new(std::mem::take(graph), root, &case.target)?;
     let ops = case.schedule.clone().unwrap_or_else(|| scheduler.heuristics());
     let space = scheduler.space(&ops)?;
-    let (built, root) = scheduler.build(&space)?;
+    let Scheduled { graph: built, sink, copies } = scheduler.build_all(&space)?;
     *graph = built;
-    Ok((root, ops))
+    let copies = copies.iter().map(|copy| {
+        verify::ranges(graph, copy.sink)?;
+        Ok(printed(graph, &[copy.sink])? + "\n")
+    });
+    Ok((sink, ops, copies.collect::<Result<String, Error>>()?))
 }
 
 fn simplify(case: &Case, graph: &mut Graph, roots: &[NodeId]) -> Result<String, Error> {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use tinyspec::backends::Target;
 use tinyspec::ir::{ContentHash, Graph, text};
 use tinyspec_core::lower::kernel::{finish, is_ordered};
-use tinyspec_core::lower::optimize::{OptOp, Scheduler};
+use tinyspec_core::lower::optimize::{OptOp, Scheduled, Scheduler};
 
 #[test]
 fn a_schedule_replayed_from_text_gives_the_same_instructions() {
@@ -39,9 +39,11 @@ fn replay(kernel: &Kernel, target: &Target) -> Vec<OptOp> {
         let scheduler = Scheduler::new(graph, sink, target).unwrap();
         let ops = ops.unwrap_or_else(|| scheduler.heuristics());
         let space = scheduler.space(&ops).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let (graph, sink) = scheduler.build(&space).unwrap();
-        let lowered = finish(graph, sink, "kernel", target).unwrap();
-        (lowered.graph.content_hash(&[lowered.linear]), ops)
+        let Scheduled { graph, sink, copies } = scheduler.build_all(&space).unwrap();
+        let sinks = copies.iter().map(|copy| copy.sink).chain([sink]);
+        let lowered = sinks.map(|sink| finish(graph.clone(), sink, "kernel", target).unwrap());
+        let hashes = lowered.map(|lowered| lowered.graph.content_hash(&[lowered.linear]));
+        (hashes.collect::<Vec<ContentHash>>(), ops)
     };
     let (expected, ops) = lowered(graph.clone(), *sink, None);
     let words: Vec<String> = ops.iter().map(OptOp::to_string).collect();

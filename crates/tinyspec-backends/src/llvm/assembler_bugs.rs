@@ -4,7 +4,8 @@
 //!
 //! * `max(max(a, -b), c)` on signed integers becomes one instruction with three operands that drops the negation. The negation
 //!   is rewritten as `!b + 1`, which fuses into an addition with a maximum at no cost.
-//! * `max(a, k) == k` on 16-bit integers, with a constant `k`, is compiled as `max(a, k) == a`. The maximum is taken in 32 bits.
+//! * `max(a, k) == k` on 16-bit integers, with a constant `k`, is compiled as `max(a, k) == a`, also where two of them are packed
+//!   in a word (seen on the H100 for `max.s16x2`). The maximum is taken in 32 bits.
 //!
 //! Both also affect `min`.
 
@@ -35,10 +36,44 @@ macro_rules! widened {
     };
 }
 
-const EXTREMES: [Bug; 4] = [widened!("max", "u"), widened!("max", "s"), widened!("min", "u"), widened!("min", "s")];
+macro_rules! widened_pair {
+    ($operation:literal, $sign:literal) => {
+        (
+            concat!($operation, ".", $sign, "16x2"),
+            &[
+                "{ .reg .b16 %narrow<4>; .reg .b32 %wide<4>;",
+                "mov.b32 %wide0, {1};",
+                "mov.b32 %wide1, {2};",
+                "mov.b32 {%narrow0, %narrow1}, %wide0;",
+                "mov.b32 {%narrow2, %narrow3}, %wide1;",
+                concat!("cvt.", $sign, "32.", $sign, "16 %wide0, %narrow0;"),
+                concat!("cvt.", $sign, "32.", $sign, "16 %wide1, %narrow1;"),
+                concat!("cvt.", $sign, "32.", $sign, "16 %wide2, %narrow2;"),
+                concat!("cvt.", $sign, "32.", $sign, "16 %wide3, %narrow3;"),
+                concat!($operation, ".", $sign, "32 %wide0, %wide0, %wide2;"),
+                concat!($operation, ".", $sign, "32 %wide1, %wide1, %wide3;"),
+                "cvt.u16.u32 %narrow0, %wide0;",
+                "cvt.u16.u32 %narrow1, %wide1;",
+                "mov.b32 {0}, {%narrow0, %narrow1}; }",
+            ],
+        )
+    };
+}
+
+const EXTREMES: [Bug; 8] = [
+    widened!("max", "u"),
+    widened!("max", "s"),
+    widened!("min", "u"),
+    widened!("min", "s"),
+    widened_pair!("max", "u"),
+    widened_pair!("max", "s"),
+    widened_pair!("min", "u"),
+    widened_pair!("min", "s"),
+];
 
 /// The text with these instructions replaced.
 pub(super) fn avoided(ptx: &str) -> Cow<'_, str> {
+    // Those of 16 bits may be packed: their names begin alike.
     let is_compared = ["max.s32", "min.s32", "max.s16", "min.s16"].iter().any(|name| ptx.contains(name));
     let negations = NEGATIONS.iter().filter(|_| is_compared);
     let bugs: Vec<&Bug> = negations.chain(&EXTREMES).filter(|(name, _)| ptx.contains(name)).collect();

@@ -7,6 +7,7 @@ use super::program::{self, Rendered};
 use super::symbolic_plan::SymbolicPlan;
 use crate::cache;
 use crate::device::Device;
+use crate::lower::kernel::Copied;
 use crate::lower::optimize::{Estimate, OptOp, Scheduler, transforms};
 use crate::lower::pass::{self, checked};
 use crate::lower::rangeify::{self, Costs, Donation, HandWritten, KernelCall, Schedule};
@@ -348,7 +349,7 @@ fn kernel_of(
         _ => None,
     };
     let timer = profile::lowering_timer();
-    let staged = staged(&graph, roots[0], written, device, Copies::Shared)?;
+    let staged = staged(&graph, roots[0], written, device, Copies::Before)?;
     timer.stop(staged.last().map_or("", |staged| staged.kernel.name.as_str()));
     let (mut lowered, mut programs) = (Vec::new(), Vec::new());
     for staged in staged {
@@ -385,13 +386,13 @@ impl Draft {
     }
 }
 
-/// Who makes the large copies that all threads of a kernel read.
+/// Where a schedule lets other kernels copy for its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Copies {
-    /// Each thread for itself.
+    /// The kernel stands alone, and makes the copies itself.
     Own,
-    /// A kernel before it.
-    Shared,
+    /// The others run before it.
+    Before,
 }
 
 /// A kernel that has gone through the stages, and what is known of it.
@@ -568,31 +569,28 @@ fn staged_by(
             has_own_loops.set(space.has_own_loops());
             match copies {
                 Copies::Own => kernel::stages(scheduler, &space, &facts.name, &mut observe)?,
-                Copies::Shared => {
+                Copies::Before => {
                     let kernel;
-                    (copied, kernel) = kernel::stages_shared(scheduler, &space, &facts.name, &mut observe)?;
+                    (copied, kernel) = kernel::all_stages(scheduler, &space, &facts.name, &mut observe)?;
                     kernel
                 }
             }
         }
     };
-    let temporaries = copied.iter().map(|&(_, bytes)| bytes).collect();
-    let copy = |(kernel, bytes): (LinearKernel, usize)| Staged {
-        axes: profile::axes(&kernel.graph, kernel.linear),
-        trips: Dim::from(kernel.global_trips as i64),
+    let temporaries = copied.iter().map(|copied| copied.bytes).collect();
+    let copy = |copied: Copied| Staged {
+        axes: profile::axes(&copied.kernel.graph, copied.kernel.linear),
+        trips: Dim::from(copied.kernel.global_trips as i64),
         work: 0,
-        nanoseconds: Some(bytes as u64 / COPIED_BYTES),
+        nanoseconds: Some(copied.nanoseconds()),
         temporaries: SmallVec::new(),
-        copied: Some(2 * bytes as u64),
-        kernel,
+        copied: Some(2 * copied.bytes as u64),
+        kernel: copied.kernel,
     };
     let mut all: SmallVec<[Staged; 1]> = copied.into_iter().map(copy).collect();
     all.push(Staged { kernel, axes, trips, work, nanoseconds, temporaries, copied: None });
     Ok(all)
 }
-
-/// Bytes that one thread of a middling machine reads and writes elsewhere in a nanosecond.
-const COPIED_BYTES: u64 = 10;
 
 /// Prints a kernel's schedule, who chose it, and what the cost model says of it.
 fn show_schedule(kernel: &str, ops: &[OptOp], source: &Source, estimate: &Estimate) {

@@ -1,10 +1,9 @@
 //! A kernel through the stages, from range form to what a compiler takes: Optimize, Expand, Select, Linearize, and its
 //! part of Plan. Verifiers run in between, in debug builds and where `TINYSPEC_VERIFY=1` asks for them.
 
-use super::optimize::{Scheduler, Space, scatter};
+use super::optimize::{CopyKernel, Scheduled, Scheduler, Space, scatter};
 use super::pass::{self, Observe, checked};
 use super::rangeify::HandWritten;
-use super::shared::{self, Copy, Shared};
 use super::{hand_written, loops, passes, plan};
 use smallvec::SmallVec;
 use tinyspec_backends::{Grid, LinearKernel, Target};
@@ -71,58 +70,65 @@ pub fn lower_observed(
     stages(scheduler, &space, "kernel", observe)
 }
 
-/// The stages of a kernel over the axes of a schedule.
+/// The stages of a kernel over the axes of a schedule, as one that stands alone.
 ///
 /// # Errors
 /// When it is not in range form.
 pub(crate) fn stages(scheduler: Scheduler, space: &Space, name: &str, observe: &mut Observe) -> Result<LinearKernel> {
-    let target = scheduler.target();
-    let (graph, sink, params) = optimized(scheduler, space, observe)?;
-    let mut kernel = finish_observed(graph, sink, name, target, observe)?;
+    let (target, params) = (scheduler.target(), params_of(&scheduler)?);
+    let (graph, sink) = scheduler.build(space)?;
+    let mut kernel = finish_ordered(graph, sink, name, target, observe)?;
     kernel.params = params;
     Ok(kernel)
 }
 
-/// Kernels that copy for all threads, each with what it fills.
-type Copies = SmallVec<[(LinearKernel, usize); 1]>;
+/// A kernel that has copied what another one reads.
+pub(crate) struct Copied {
+    pub kernel: LinearKernel,
+    /// Of the temporary that it fills.
+    pub bytes: usize,
+}
 
-/// As [`stages`], of a kernel and of those that make its large copies before it; with the bytes of each copy.
+impl Copied {
+    /// About how long it takes on one thread.
+    pub fn nanoseconds(&self) -> u64 {
+        /// Bytes that one thread of a middling machine reads and writes elsewhere in a nanosecond.
+        const COPIED: u64 = 10;
+        self.bytes as u64 / COPIED
+    }
+}
+
+/// As [`stages`], of a kernel and of those that copy for it.
 ///
 /// # Errors
 /// When it is not in range form.
-pub(crate) fn stages_shared(
+pub(crate) fn all_stages(
     scheduler: Scheduler,
     space: &Space,
     name: &str,
     observe: &mut Observe,
-) -> Result<(Copies, LinearKernel)> {
-    let target = scheduler.target();
-    let (mut graph, sink, params) = optimized(scheduler, space, observe)?;
-    let Shared { sink, copies } = shared::shared(&mut graph, sink, params, target)?;
-    let all = params + copies.len();
-    let mut done = SmallVec::new();
-    for Copy { sink, bytes } in copies {
+) -> Result<(SmallVec<[Copied; 1]>, LinearKernel)> {
+    let (target, params) = (scheduler.target(), params_of(&scheduler)?);
+    let Scheduled { graph, sink, copies } = scheduler.build_all(space)?;
+    let params = params + copies.len();
+    let mut copied = SmallVec::new();
+    for CopyKernel { sink, bytes } in copies {
         let mut own = Graph::new();
         let sink = own.import(&graph, &[sink], |_, _| Ok(None))?[0];
         checked("optimize", || verify::ranges(&own, sink))?;
         let mut kernel = finish_observed(own, sink, &format!("{name}_copy"), target, &mut |_, _, _| {})?;
-        kernel.params = all;
-        done.push((kernel, bytes));
+        kernel.params = params;
+        copied.push(Copied { kernel, bytes });
     }
-    let mut kernel = finish_observed(graph, sink, name, target, observe)?;
-    kernel.params = all;
-    Ok((done, kernel))
+    let mut kernel = finish_ordered(graph, sink, name, target, observe)?;
+    kernel.params = params;
+    Ok((copied, kernel))
 }
 
-/// A kernel over the axes of a schedule: its graph, its new Sink, and how many buffers it is given.
-fn optimized(scheduler: Scheduler, space: &Space, observe: &mut Observe) -> Result<(Graph, NodeId, usize)> {
-    // One buffer a Param, also where the lowering finds one unused.
-    let params = params(scheduler.graph(), scheduler.kernel().sink);
+/// How many buffers the kernel of a scheduler is given: one a Param, also where the lowering finds one unused.
+fn params_of(scheduler: &Scheduler) -> Result<usize> {
     checked("rangeify", || verify::ranges(scheduler.graph(), scheduler.kernel().sink))?;
-    let (graph, sink) = scheduler.build(space)?;
-    observe(pass::SCHEDULED, &graph, sink);
-    checked("optimize", || verify::ranges(&graph, sink))?;
-    Ok((graph, sink, params))
+    Ok(params(scheduler.graph(), scheduler.kernel().sink))
 }
 
 /// The stages of a kernel written by hand: its schedule stays as it is.

@@ -16,7 +16,6 @@ pub mod plan;
 pub mod rangeify;
 pub(crate) mod replace;
 pub mod select;
-pub(crate) mod shared;
 pub mod special;
 pub(crate) mod terms;
 

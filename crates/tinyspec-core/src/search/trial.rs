@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tinyspec_backends::{Launch, LinearKernel};
-use tinyspec_ir::{Arg, AxisType, Builder, DType, Op, float};
+use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, Op, float};
 
 /// What fills results before a run: whoever does not write an element leaves this.
 const UNWRITTEN: u8 = 0x5a;
@@ -36,6 +36,19 @@ pub(super) struct Trial<'a> {
     expected: Vec<(usize, Vec<u8>)>,
     /// How far a float may be off, as a share of its size.
     tolerance: f64,
+}
+
+/// The launches of a schedule: those that copy for the kernel, then its own.
+struct Program {
+    launches: Vec<Launch>,
+    temporaries: Vec<Storage>,
+}
+
+impl Program {
+    /// Trips of the kernel itself.
+    fn trips(&self) -> Range<usize> {
+        self.launches.last().map_or(0..0, |launch| launch.trips.clone())
+    }
 }
 
 struct Buffer {
@@ -90,14 +103,14 @@ impl<'a> Trial<'a> {
     /// Runs the kernel as it is, which says what is right.
     fn reference(&mut self) -> Result<()> {
         let Some(plain) = self.plain() else { return Ok(()) };
-        let launch = self.launch(&plain)?;
-        let trips = launch.trips.len();
+        let program = self.program(&plain)?;
+        let trips = program.trips().len();
         let each = self.scheduler.estimate(&plain.space).on_one_thread() / trips.max(1) as f64;
         let checked = ((CHECKING / each.max(1.0)) as usize).clamp(2, trips.max(2));
         let (first, last) = (0..checked.div_ceil(2).min(trips), trips.saturating_sub(checked / 2)..trips);
         self.fill(NOT_EXPECTED)?;
-        self.run(&launch, first)?;
-        self.run(&launch, last)?;
+        self.run(&program, first)?;
+        self.run(&program, last)?;
         self.expected = self.results()?;
         Ok(())
     }
@@ -124,10 +137,10 @@ impl<'a> Trial<'a> {
     /// # Errors
     /// When the device fails.
     pub fn measure(&self, candidate: &Candidate, limit: f64) -> Result<Option<f64>> {
-        let Ok(launch) = self.launch(candidate) else { return Ok(None) };
-        let trips = launch.trips.clone();
+        let Ok(program) = self.program(candidate) else { return Ok(None) };
+        let trips = program.trips();
         self.fill(UNWRITTEN)?;
-        let first = self.run(&launch, trips.clone())?;
+        let first = self.run(&program, trips.clone())?;
         if !self.is_right()? {
             let ops: Vec<String> = candidate.ops.iter().map(OptOp::to_string).collect();
             // A wrong schedule is a mistake of the compiler: whoever searches should hear of it, and not use it.
@@ -139,37 +152,52 @@ impl<'a> Trial<'a> {
             if spent > LONG || best.as_nanos() as f64 > 3.0 * limit {
                 break;
             }
-            let time = self.run(&launch, trips.clone())?;
+            let time = self.run(&program, trips.clone())?;
             (best, spent) = (best.min(time), spent + time);
         }
         Ok(Some(best.as_nanos() as f64))
     }
 
-    fn launch(&self, candidate: &Candidate) -> Result<Launch> {
-        let kernel = kernel::stages(self.scheduler.clone(), &candidate.space, self.name, &mut |_, _, _| {})?;
-        let code = self.device.compiler().compile(&kernel, self.device.target())?;
-        let has_prologue = kernel::has_prologue(&kernel);
-        let LinearKernel { name, scratch_bytes, global_trips, grid, .. } = kernel;
+    fn program(&self, candidate: &Candidate) -> Result<Program> {
+        let (space, no_observer) = (&candidate.space, &mut |_: &'static str, _: &Graph, _| {});
+        let (copies, kernel) = kernel::all_stages(self.scheduler.clone(), space, self.name, no_observer)?;
+        let mut program = Program { launches: Vec::new(), temporaries: Vec::new() };
+        for copied in &copies {
+            program.temporaries.push(Storage::allocate(self.device, copied.bytes, &Owner::trial())?);
+            program.launches.push(self.launch(&copied.kernel, copied.nanoseconds())?);
+        }
+        let nanoseconds = self.scheduler.estimate(space).on_one_thread() as u64;
+        program.launches.push(self.launch(&kernel, nanoseconds)?);
+        Ok(program)
+    }
+
+    fn launch(&self, kernel: &LinearKernel, nanoseconds: u64) -> Result<Launch> {
+        let code = self.device.compiler().compile(kernel, self.device.target())?;
         Ok(Launch {
-            program: self.device.runtime().load(&name, &code)?,
-            buffers: (0..self.buffers.len() as u32).collect(),
+            program: self.device.runtime().load(&kernel.name, &code)?,
+            buffers: (0..kernel.params as u32).collect(),
             dims: Vec::new(),
-            trips: 0..global_trips,
-            grid,
-            scratch_bytes,
-            nanoseconds: self.scheduler.estimate(&candidate.space).on_one_thread() as u64,
-            has_prologue,
+            trips: 0..kernel.global_trips,
+            grid: kernel.grid,
+            scratch_bytes: kernel.scratch_bytes,
+            nanoseconds,
+            has_prologue: kernel::has_prologue(kernel),
             line: Default::default(),
         })
     }
 
-    fn run(&self, launch: &Launch, trips: Range<usize>) -> Result<Duration> {
-        let addresses: Vec<*mut u8> = self.buffers.iter().map(|buffer| buffer.storage.address()).collect();
-        let launch = Launch { trips, ..launch.clone() };
+    /// Runs a schedule's launches, the last of them over `trips`.
+    fn run(&self, program: &Program, trips: Range<usize>) -> Result<Duration> {
+        let buffers = self.buffers.iter().map(|buffer| &buffer.storage).chain(&program.temporaries);
+        let addresses: Vec<*mut u8> = buffers.map(Storage::address).collect();
+        let mut launches = program.launches.clone();
+        if let Some(last) = launches.last_mut() {
+            last.trips = trips;
+        }
         let runtime = self.device.runtime();
         let start = Instant::now();
-        // SAFETY: the buffers are ours alone, and as large as the kernel's Params say.
-        unsafe { runtime.enqueue(std::slice::from_ref(&launch), &addresses)? };
+        // SAFETY: the buffers are ours alone, and as large as the kernels' Params say.
+        unsafe { runtime.enqueue(&launches, &addresses)? };
         runtime.synchronize()?;
         Ok(start.elapsed())
     }

@@ -5,14 +5,14 @@ use crate::kernels::{self, Case, Window};
 use crate::native::Devices;
 use proptest::prelude::*;
 use tinyspec_backends::interpreter::simt;
-use tinyspec_backends::{Target, Workgroups};
+use tinyspec_backends::{LinearKernel, Target, Workgroups};
 use tinyspec_core::lower::kernel::{finish, lower_kernel};
 use tinyspec_core::lower::optimize::transforms::{
-    Nolocals, Nontemporal, OptOp, Padto, Pipeline, Split, Stage, Swap, Tc,
+    Copier, Nolocals, Nontemporal, OptOp, Padto, Pipeline, Split, Stage, Swap, Tc,
 };
-use tinyspec_core::lower::optimize::{AxisName, Refusal, Scheduler, Space};
+use tinyspec_core::lower::optimize::{AxisName, Refusal, Scheduled, Scheduler, Space};
 use tinyspec_ir::instruction::Instruction;
-use tinyspec_ir::{AddrSpace, Arg, AxisType, Const, DType, Graph, NodeId, Op, text};
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Const, DType, Graph, NodeId, Op, text};
 
 /// Targets that differ in what decides the lowering.
 pub fn targets() -> Vec<Target> {
@@ -239,8 +239,9 @@ pub fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
         .prop_map(|(axis, factor, target, top)| OptOp::from(Split { axis, factor, target, top }));
     let swap = (axis.clone(), axis.clone()).prop_map(|(a, b)| Swap(a, b).into());
     let pad = (axis.clone(), 2..9i64).prop_map(|(axis, multiple)| Padto { axis, multiple }.into());
-    let stage = (0..3u32, prop::option::of(axis.clone()), any::<bool>())
-        .prop_map(|(slot, at, first)| Stage::Param { slot, at, first }.into());
+    let copier = prop::sample::select(vec![Copier::Loops, Copier::First, Copier::Kernel]);
+    let stage = (0..3u32, prop::option::of(axis.clone()), copier)
+        .prop_map(|(slot, at, by)| Stage::Param { slot, at, by }.into());
     let words = axis.clone().prop_map(|axis| Tc { axis }.into());
     let alone = prop_oneof![Just(Nolocals.into()), Just(Nontemporal.into())];
     let value = prop_oneof![Just(Stage::Sums.into()), (0..2usize).prop_map(|value| Stage::Value(value).into())];
@@ -265,8 +266,8 @@ fn without_locals_a_schedule_has_no_workgroups() {
     for refused in [
         [Nolocals.into(), local.clone()],
         [local, Nolocals.into()],
-        [Nolocals.into(), Stage::Param { slot: 1, at: None, first: false }.into()],
-        [Stage::Param { slot: 1, at: None, first: false }.into(), Nolocals.into()],
+        [Nolocals.into(), Stage::Param { slot: 1, at: None, by: Copier::Loops }.into()],
+        [Stage::Param { slot: 1, at: None, by: Copier::Loops }.into(), Nolocals.into()],
     ] {
         let error = scheduler.space(&refused).unwrap_err();
         assert!(error.to_string().contains("workgroup"), "{error}");
@@ -301,12 +302,70 @@ fn check_schedule(case: Case, schedule: &[OptOp], target: usize) {
     let (space, fitting) = fitting(&scheduler, schedule);
     let estimate = scheduler.estimate(&space).nanoseconds();
     assert!(estimate.is_finite() && estimate >= 0.0, "{fitting:?}: {estimate} ns");
-    let (graph, sink) = scheduler.build(&space).unwrap();
-    let lowered = finish(graph, sink, "scheduled", target).unwrap();
+    let kernels = lowered(scheduler, &space, target);
     let mut found = memory(&kernel.params);
-    evaluate::linear(&lowered, &mut found);
+    add_temporaries(&mut found, &kernels);
+    kernels.iter().for_each(|kernel| evaluate::linear(kernel, &mut found));
     for slot in 0..outputs {
         assert_eq!(expected[slot], found[slot], "{fitting:?}");
+    }
+}
+
+/// The kernels of a schedule, in the order in which they run.
+fn lowered(scheduler: Scheduler, space: &Space, target: &Target) -> Vec<LinearKernel> {
+    let Scheduled { graph, sink, copies } = scheduler.build_all(space).unwrap();
+    let sinks = copies.iter().map(|copy| copy.sink).chain([sink]);
+    sinks.map(|sink| finish(graph.clone(), sink, "scheduled", target).unwrap()).collect()
+}
+
+/// Zeros in the temporaries that kernels copy into, behind the Params.
+fn add_temporaries(memory: &mut Memory, kernels: &[LinearKernel]) {
+    for kernel in kernels {
+        for node in kernel.graph.reachable(&[kernel.linear]) {
+            if let Arg::Param { slot, dtype, .. } = *kernel.graph.arg(node)
+                && slot as usize == memory.len()
+            {
+                let length = kernel.graph.props(node).element_count().as_const().unwrap();
+                memory.push(vec![Const::int(dtype, 0); length as usize]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_copy_by_a_kernel_that_runs_before() {
+    let stage = |at: Option<&str>, by| OptOp::from(Stage::Param { slot: 2, at: at.map(axis), by });
+    let before = stage(None, Copier::Kernel);
+    assert_eq!(before.to_string(), "stage(%2, at root global)");
+    assert_eq!("stage(%2, at root, global)".parse::<OptOp>().unwrap(), before);
+    let case = || kernels::matmul(12, 32, 20, (false, false), false);
+    let split = |name, factor, target, top| OptOp::from(Split { axis: axis(name), factor, target, top });
+    let schedule = [
+        split("b", 4, AxisType::Upcast, false),
+        split("a", 2, AxisType::Global, true),
+        before.clone(),
+        stage(Some("a"), Copier::Kernel),
+    ];
+    for (number, target) in targets().iter().enumerate() {
+        let (kernel, sink, _) = case();
+        let scheduler = Scheduler::new(kernel.graph, sink, target).unwrap();
+        let (space, _) = fitting(&scheduler, &schedule);
+        let refused = scheduler.space(std::slice::from_ref(&before)).err().map(|refused| refused.to_string());
+        if target.workgroups.is_some() {
+            assert!(refused.unwrap().contains("only at root, without workgroups"));
+            continue;
+        }
+        assert_eq!(refused, None);
+        assert!(scheduler.space(&schedule[3..]).is_err(), "a copy for one trip is no kernel");
+        let is_local = |node: &Arg| matches!(node, Arg::Buffer { addrspace: AddrSpace::Local, .. });
+        let locals = |graph: &Graph, sink| graph.reachable(&[sink]).iter().any(|&node| is_local(graph.arg(node)));
+        let [copy, kernel] = &lowered(scheduler.clone(), &space, target)[..] else { panic!("two kernels") };
+        assert!(copy.global_trips > 1 && kernel.global_trips == 2);
+        assert!(!locals(&kernel.graph, kernel.linear));
+        // As one kernel it makes the copy by itself.
+        let (graph, sink) = scheduler.build(&space).unwrap();
+        assert!(locals(&graph, sink));
+        check_schedule(case(), &schedule, number);
     }
 }
 
@@ -498,10 +557,10 @@ fn check_on_threads(case: Case, schedule: &[OptOp], share: f64) {
             let sink = graph.import(&kernel.graph, &[sink], |_, _| Ok(None)).unwrap()[0];
             let scheduler = Scheduler::new(graph, sink, target).unwrap();
             let (space, fitting) = fitting(&scheduler, schedule);
-            let (graph, sink) = scheduler.build(&space).unwrap();
-            let lowered = finish(graph, sink, "scheduled", target).unwrap();
+            let kernels = lowered(scheduler, &space, target);
             let mut found = memory(&kernel.params);
-            run(&lowered, &mut found);
+            add_temporaries(&mut found, &kernels);
+            kernels.iter().for_each(|kernel| run(kernel, &mut found));
             for slot in 0..outputs {
                 assert_eq!(expected[slot], found[slot], "{fitting:?} on {}", target.name);
             }

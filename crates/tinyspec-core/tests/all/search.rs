@@ -5,6 +5,11 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::sync::Arc;
+use tinyspec_backends::Target;
+use tinyspec_backends::cpu::CpuRuntime;
+use tinyspec_backends::llvm::LlvmCompiler;
+use tinyspec_core::execute::{register, with_default_device};
 use tinyspec_core::{Tensor, search};
 
 /// A file of schedules that lasts as long as a test.
@@ -89,6 +94,15 @@ fn attention_is_searched_in_other_blocks() {
     assert!(line.matches("block(").count() > 1, "{line}");
     let used = work("attends", &file, None);
     assert!(used.contains("known from a search"), "{used}");
+}
+
+/// A kernel is timed together with the one that copies for it.
+#[test]
+fn copies_for_all_threads_are_searched() {
+    let file = File::new("copies");
+    let found = work("copies", &file, Some("0.2"));
+    assert!(found.contains("schedules timed") && !found.contains("inf µs"), "{found}");
+    assert!(file.text().contains("at root global"), "{}", file.text());
 }
 
 #[test]
@@ -237,6 +251,21 @@ mod work {
         let keys = Tensor::from_slice(&keys, [1, 1, count, width]);
         let found = keys.sdpa(&keys, Tensor::from_slice(&values, [1, 1, count, width]), false).to_vec::<f32>().unwrap();
         assert_eq!(found, values);
+    }
+
+    /// A product whose operands are copied before two threads begin.
+    #[test]
+    #[ignore = "needs a process of its own"]
+    fn copies() {
+        let compiler = Arc::new(LlvmCompiler::new().expect("libLLVM"));
+        register("cpu:two", Target { threads: 2, ..Target::native() }, compiler, Arc::new(CpuRuntime::new(2)));
+        let numbers = |shape: [i64; 2]| {
+            let data: Vec<f32> = (0..shape[0] * shape[1]).map(|at| (at * 7 % 11 - 5) as f32).collect();
+            Tensor::from_vec(data, shape)
+        };
+        let product = || numbers([190, 260]).transpose(0, 1).matmul(numbers([190, 170])).to_vec::<f32>();
+        let expected = with_default_device("interpreter", product).unwrap();
+        assert_eq!(with_default_device("cpu:two", product).unwrap(), expected);
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub(crate) use cost::NAMED_TRIPS;
 pub use kernel::{Access, Kernel, Nest, Reduction};
 pub use online::Blocking;
 pub use packed_dot::Product;
+pub use rebuild::CopyKernel;
 pub use recomputation::Recomputed;
 pub use refusal::{Refusal, Refused};
 pub use space::Space;
@@ -38,6 +39,8 @@ pub use transforms::OptOp;
 use super::hand_written;
 use super::pass::{self, Form, Observe, Pass, Stage, pass};
 use online::Online;
+use rebuild::Copies;
+use smallvec::SmallVec;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Graph, NodeId, Result};
 use transforms::{Block, Scatter};
@@ -51,6 +54,16 @@ pub const CANONICAL: &[Pass] = &[
     pass(Stage::Optimize, "strict",      Form::Ranges, Form::Ranges, |graph, sink, _| packed_dot::as_written(graph, sink)),
     pass(Stage::Optimize, "signs",       Form::Ranges, Form::Ranges, bounds::write),
 ];
+
+/// A kernel over the axes of its schedule, and the kernels that run before it.
+pub struct Scheduled {
+    /// The graph of all of them.
+    pub graph: Graph,
+    /// The root of the kernel.
+    pub sink: NodeId,
+    /// The kernels that make copies for it.
+    pub copies: SmallVec<[CopyKernel; 1]>,
+}
 
 /// A kernel in range form, read once, that schedules can be tried on.
 #[derive(Clone)]
@@ -129,6 +142,7 @@ impl<'t> Scheduler<'t> {
                 if let Ok(mut space) = self.space(&ops) {
                     let values = heuristics::values(&self.graph, &self.kernel, &mut space, self.target);
                     ops.extend(values.into_iter().map(OptOp::from));
+                    heuristics::share_copies(&self.graph, &self.kernel, space, &mut ops, self.target);
                 }
                 ops
             }
@@ -189,18 +203,29 @@ impl<'t> Scheduler<'t> {
         cost::bound(&self.graph, &self.kernel, &space, self.target)
     }
 
-    /// The kernel over these axes: its graph and its new `Sink`.
+    /// The kernel over these axes as one that stands alone: its graph and its new `Sink`. Copies that a kernel before it
+    /// would make are made by each thread for itself.
     ///
     /// # Errors
     /// When it is not in range form.
-    pub fn build(mut self, space: &Space) -> Result<(Graph, NodeId)> {
+    pub fn build(self, space: &Space) -> Result<(Graph, NodeId)> {
+        let Scheduled { graph, sink, .. } = self.build_all(&space.without_copies_before())?;
+        Ok((graph, sink))
+    }
+
+    /// The kernel over these axes, and those that copy for it.
+    ///
+    /// # Errors
+    /// When it is not in range form.
+    pub fn build_all(mut self, space: &Space) -> Result<Scheduled> {
         if let (Some(blocking), Some(online)) = (space.blocks, self.online) {
-            return online.build(blocking, self.target);
+            let (graph, sink) = online.build(blocking, self.target)?;
+            return Ok(Scheduled { graph, sink, copies: Copies::new() });
         }
         if let Some(sink) = self.scattered.filter(|_| space.scatters) {
-            return Ok((self.graph, sink));
+            return Ok(Scheduled { graph: self.graph, sink, copies: Copies::new() });
         }
-        let sink = rebuild::rebuild(&mut self.graph, &self.kernel, space, self.target)?;
-        Ok((self.graph, sink))
+        let (sink, copies) = rebuild::rebuild(&mut self.graph, &self.kernel, space, self.target)?;
+        Ok(Scheduled { graph: self.graph, sink, copies })
     }
 }

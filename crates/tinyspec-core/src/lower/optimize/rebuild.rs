@@ -1,5 +1,6 @@
 //! Rebuilds a kernel over the axes of a schedule, in one sweep.
 
+mod before;
 mod epilogue;
 mod interchange;
 mod packed_dot;
@@ -19,7 +20,21 @@ use tinyspec_backends::Target;
 use tinyspec_ir::affine::{Affine, less};
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
-pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space, target: &Target) -> Result<NodeId> {
+/// A kernel that fills a temporary for another one. The temporaries are Params behind those of the kernel that reads them, in
+/// the order of the kernels that fill them.
+pub struct CopyKernel {
+    /// Its root, in the graph of the kernel that reads the temporary.
+    pub sink: NodeId,
+    /// The size of the temporary.
+    pub bytes: usize,
+}
+
+/// The kernels that copy for another one.
+pub(super) type Copies = SmallVec<[CopyKernel; 1]>;
+
+/// The new Sink, and the kernels that copy for it.
+pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space, target: &Target) -> Result<(NodeId, Copies)> {
+    let slots = kernel.order.iter().filter_map(|&node| slot(graph, node));
     let mut rebuild = Rebuild {
         new: vec![None; graph.len()],
         sums: vec![None; graph.len()],
@@ -29,6 +44,8 @@ pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space, target:
         padded: 0,
         next_range: 0,
         next_local: 0,
+        params: slots.max().map_or(0, |slot| slot + 1),
+        copied_before: Vec::new(),
         done: vec![false; graph.len()],
         half: 0,
         shares: target.workgroups.is_some(),
@@ -42,18 +59,8 @@ pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space, target:
         rebuild.visit(graph, node)?;
     }
     let sink = rebuild.sink(graph)?;
-    if rebuild.shares {
-        return Ok(sink);
-    }
-    if let Some(row) = space.pipelined.and_then(|axis| rebuild.axes[axis]) {
-        return pipeline::pipeline(graph, sink, row);
-    }
-    let sink = interchange::around(graph, sink, &rebuild.axes.iter().copied().flatten().collect::<Vec<_>>())?;
-    let epilogue = space.epilogue().filter(|_| space.stages_sums);
-    match epilogue.and_then(|epilogue| Some((rebuild.axes[epilogue.row]?, rebuild.axes[epilogue.lane]?))) {
-        Some((row, lane)) => epilogue::by_rows(graph, sink, rebuild.next_local, (row, lane)),
-        None => Ok(sink),
-    }
+    let (sink, copies) = rebuild.copies_before(graph, sink)?;
+    Ok((rebuild.with_loops(graph, sink)?, copies))
 }
 
 struct Rebuild<'k> {
@@ -72,6 +79,10 @@ struct Rebuild<'k> {
     padded: RangeSet,
     next_range: u32,
     next_local: u32,
+    /// Params of the kernel.
+    params: u32,
+    /// LOCAL Buffers that the schedule wants a kernel of their own to fill.
+    copied_before: Vec<NodeId>,
     /// Nodes that were looked at.
     done: Vec<bool>,
     /// Which half of a word is meant where a range of words is.
@@ -83,6 +94,22 @@ struct Rebuild<'k> {
 }
 
 impl Rebuild<'_> {
+    /// What is done to loops as a whole, once they are built.
+    fn with_loops(&self, graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+        if self.shares {
+            return Ok(sink);
+        }
+        if let Some(row) = self.space.pipelined.and_then(|axis| self.axes[axis]) {
+            return pipeline::pipeline(graph, sink, row);
+        }
+        let sink = interchange::around(graph, sink, &self.axes.iter().copied().flatten().collect::<Vec<_>>())?;
+        let epilogue = self.space.epilogue().filter(|_| self.space.stages_sums);
+        match epilogue.and_then(|epilogue| Some((self.axes[epilogue.row]?, self.axes[epilogue.lane]?))) {
+            Some((row, lane)) => epilogue::by_rows(graph, sink, self.next_local, (row, lane)),
+            None => Ok(sink),
+        }
+    }
+
     fn range(&mut self, graph: &mut Graph, bound: NodeId, kind: AxisType) -> Result<NodeId> {
         let range = graph.range(bound, self.next_range, kind)?;
         self.next_range += 1;

@@ -135,6 +135,9 @@ pub enum Refusal {
     /// Sums to be staged where there is no tile of them.
     #[error("there is no register tile of sums with rows and with an axis that all stores are contiguous in")]
     NoEpilogue,
+    /// A copy that a kernel of its own makes, where there can be none.
+    #[error("%{0} is copied before the kernel only at root, without workgroups, and where no size is a named dim")]
+    NoCopyBefore(u32),
     /// A second copy of the same Param.
     #[error("%{0} is copied already")]
     StagedTwice(u32),

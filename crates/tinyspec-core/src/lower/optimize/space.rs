@@ -4,8 +4,8 @@ use super::axis::{Axis, AxisName};
 use super::kernel::{Kernel, is_index, slot};
 use super::online::{Blocking, Lengths};
 use super::refusal::Refusal;
-use super::transforms::{OptOp, Split};
-use crate::lower::live;
+use super::transforms::{Copier, OptOp, Split};
+use crate::lower::{live, loops};
 use tinyspec_backends::Target;
 use tinyspec_ir::{Arg, AxisType, Graph, NodeId, Op};
 
@@ -32,8 +32,8 @@ pub(crate) struct Staged {
     pub slot: u32,
     /// The loop inside which the copy is made; `None` for the root of the kernel.
     pub at: Option<AxisName>,
-    /// The first of the trips that read it makes the copy.
-    pub first: bool,
+    /// Who makes the copy.
+    pub by: Copier,
 }
 
 /// The axes of a register tile that an epilogue by rows walks.
@@ -67,6 +67,8 @@ pub struct Space {
     pub(crate) scatters: bool,
     /// All results are sums at places that data name.
     pub(crate) can_scatter: bool,
+    /// A kernel that runs before can make copies.
+    pub(crate) can_copy_before: bool,
     /// What blocks have to fit, where there can be any.
     pub(crate) lengths: Option<Lengths>,
     /// Stores bypass the caches.
@@ -118,6 +120,7 @@ impl Space {
             stages_sums: false,
             scatters: false,
             can_scatter: false,
+            can_copy_before: target.workgroups.is_none() && !loops::has_dims(graph, kernel.sink),
             nontemporal: false,
             no_locals: false,
             carries,
@@ -202,6 +205,15 @@ impl Space {
     /// Is this Param read from a copy?
     pub(crate) fn is_staged(&self, slot: u32) -> bool {
         self.stages.iter().any(|stage| stage.slot == slot)
+    }
+
+    /// The same axes where each thread makes the copies that it reads.
+    pub(super) fn without_copies_before(&self) -> Space {
+        let mut space = self.clone();
+        for stage in space.stages.iter_mut().filter(|stage| stage.by == Copier::Kernel) {
+            stage.by = Copier::Loops;
+        }
+        space
     }
 
     /// Does anything go through LOCAL memory?

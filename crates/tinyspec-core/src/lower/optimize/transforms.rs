@@ -22,7 +22,7 @@ pub use padto::Padto;
 pub use pipeline::Pipeline;
 pub use scatter::Scatter;
 pub use split::Split;
-pub use stage::Stage;
+pub use stage::{Copier, Stage};
 pub use swap::Swap;
 pub use tc::Tc;
 

@@ -10,7 +10,7 @@ use super::super::kernel::slot;
 use super::Planner;
 use super::dot::Dot;
 use super::height::Heights;
-use crate::lower::optimize::transforms::{OptOp, Padto, Stage, Tc};
+use crate::lower::optimize::transforms::{Copier, OptOp, Padto, Stage, Tc};
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, AxisType, NodeId, Op};
 
@@ -383,7 +383,8 @@ impl Planner<'_> {
         }
         self.share();
         if pack && let Some(at) = self.outermost(tile.lane) {
-            self.copy(tile.panel, at + 1, is_contiguous);
+            let by = if is_contiguous { Copier::First } else { Copier::Loops };
+            self.copy(tile.panel, at + 1, by);
         }
         self.copy_windows(tile.panel, tile.lane);
     }
@@ -502,13 +503,13 @@ impl Planner<'_> {
 
     /// Copies what the axes from `at` on read of an access, before they run.
     pub(super) fn stage(&mut self, access: usize, at: usize) {
-        self.copy(access, at, false);
+        self.copy(access, at, Copier::Loops);
     }
 
     /// Copies what the axes from `at` on read of an access; on the way, if the first of the trips that read it do so.
-    fn copy(&mut self, access: usize, at: usize, first: bool) {
+    fn copy(&mut self, access: usize, at: usize, by: Copier) {
         if let Some(slot) = slot(self.graph, self.kernel.accesses[access].buffer) {
-            self.apply(Stage::Param { slot, at: self.space.innermost_loop(at), first });
+            self.apply(Stage::Param { slot, at: self.space.innermost_loop(at), by });
         }
     }
 

@@ -1,6 +1,7 @@
 //! Schedules made by hand-written rules; the search will start from them.
 
 mod contraction;
+mod copies;
 mod dot;
 mod gemv;
 mod height;
@@ -12,6 +13,7 @@ mod window;
 mod workgroups;
 
 use self::contraction::Tile;
+pub(super) use self::copies::share_copies;
 pub(super) use self::nontemporal::nontemporal;
 pub(super) use self::values::values;
 use super::axis::Axis;

@@ -13,6 +13,7 @@ use crate::lower::fold::{both, conjuncts};
 use crate::lower::loops::closed;
 use crate::lower::optimize::kernel::Access;
 use crate::lower::optimize::space::Staged;
+use crate::lower::optimize::transforms::Copier;
 use smallvec::SmallVec;
 use tinyspec_ir::affine::{Affine, gcd, less};
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
@@ -156,7 +157,7 @@ impl Rebuild<'_> {
             (positions, loops, inside_source, inside_copy) = (walk.positions, walk.loops, walk.inside, walk.inside);
         }
         let first = match form {
-            Form::Same | Form::Cast(_) if staged.first && !self.shares && turned.is_none() => {
+            Form::Same | Form::Cast(_) if staged.by == Copier::First && !self.shares && turned.is_none() => {
                 self.first_trip(graph, &groups, &inside)?
             }
             _ => None,
@@ -262,6 +263,9 @@ impl Rebuild<'_> {
         };
         let copy = closed(graph, copy, &loops)?;
         let filled = graph.add(Op::After, &[buffer, copy], Arg::None)?;
+        if staged.by == Copier::Kernel {
+            self.copied_before.push(filled);
+        }
         let read = groups.iter().zip(&strides).fold(Affine::default(), |sum, (group, &stride)| {
             let steps = group.steps.iter().filter_map(|&(axis, step)| Some((self.axes[axis]?, step)));
             let at =

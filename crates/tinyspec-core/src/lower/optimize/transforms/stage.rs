@@ -14,9 +14,8 @@ pub enum Stage {
         slot: u32,
         /// The loop whose trips make a copy each; `None` stands for the root of the kernel, which makes one.
         at: Option<AxisName>,
-        /// Pack on first use: the copy has no loops of its own, but is made by the first of the trips that read it, so that
-        /// copying and computing overlap. Where that is not regular the copy has its own loops.
-        first: bool,
+        /// Who makes the copy.
+        by: Copier,
     },
     /// Recomputation cache: a value that two loops of the kernel compute, by its number in
     /// [`Kernel::recomputed`](crate::lower::optimize::Kernel::recomputed). The loop of a Reduce stores it, the other one loads it.
@@ -24,6 +23,31 @@ pub enum Stage {
     /// Epilogue fission: the sums of a register tile. A loop over the tile's rows computes what follows from them, so that its
     /// instructions are emitted once, not once a row.
     Sums,
+}
+
+/// Who copies what a kernel reads of a Param.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Copier {
+    /// Loops of the copy's own, before those that read it. Each thread makes the copies that it reads.
+    Loops,
+    /// Pack on first use: the first of the trips that read the copy makes it, so that copying and computing overlap. Where that
+    /// is not regular the copy has its own loops.
+    First,
+    /// A kernel that runs before this one, whose threads share the work. The copy is a temporary in GLOBAL memory.
+    Kernel,
+}
+
+impl Copier {
+    const ALL: [Copier; 3] = [Copier::Loops, Copier::First, Copier::Kernel];
+
+    /// The word behind the place of the copy.
+    fn word(self) -> &'static str {
+        match self {
+            Copier::Loops => "",
+            Copier::First => "first",
+            Copier::Kernel => "global",
+        }
+    }
 }
 
 /// Stands for the kernel outside of all loops.
@@ -37,21 +61,24 @@ fn places(space: &Space) -> Vec<Option<AxisName>> {
 
 impl Transform for Stage {
     const NAME: &'static str = "stage";
-    const OPERANDS: &'static str = "%slot, at axis [first] | %slot, at root [first] | value number | sums";
+    const OPERANDS: &'static str = "%slot, at axis [first] | %slot, at root [first | global] | value number | sums";
     const EFFECT: &'static str = "computes a value into LOCAL memory and reads it from there. `%slot`: what the axes inside of `axis` read from a \
-         Param, or what the kernel does (packing); with `first` the first of the trips that read it makes the copy. `value`: what two loops compute (a \
-         recomputation cache). `sums`: the register tile, whose rows a loop of their own finishes (epilogue fission)";
+         Param, or what the kernel does (packing); with `first` the first of the trips that read it makes the copy, with `global` a kernel that runs \
+         before, whose threads share the work. `value`: what two loops compute (a recomputation cache). `sums`: the register tile, whose rows a loop of their own finishes (epilogue fission)";
     const REQUIRES: &'static str = "no loop over terms is around one over results. `%slot`: the kernel reads the Param, does not write it, and has not staged \
-         it. `value`: none that is staged needs it or replaces it. `sums`: the tile has rows and a contiguous axis";
+         it; for `global`, the device has no workgroups, and no size is a named dim. `value`: none that is staged needs it or replaces it. `sums`: the \
+         tile has rows and a contiguous axis";
     const ORDER: Order = Order::KeepsAxes;
 
     fn parse(operands: &[&str]) -> Option<Stage> {
         match operands {
             ["sums"] => Some(Stage::Sums),
             ["value", value] => Some(Stage::Value(operand(value)?)),
-            [slot, "at", at, by @ ..] if matches!(by, [] | ["first"]) => {
+            [slot, "at", at, by @ ..] if by.len() <= 1 => {
                 let at = if *at == ROOT { None } else { Some(operand(at)?) };
-                Some(Stage::Param { slot: operand(slot.strip_prefix('%')?)?, at, first: !by.is_empty() })
+                let word = by.first().copied().unwrap_or_default();
+                let by = Copier::ALL.into_iter().find(|by| by.word() == word)?;
+                Some(Stage::Param { slot: operand(slot.strip_prefix('%')?)?, at, by })
             }
             _ => None,
         }
@@ -59,9 +86,10 @@ impl Transform for Stage {
 
     fn print(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Stage::Param { slot, at, first } => {
+            Stage::Param { slot, at, by } => {
                 let at = at.map_or(ROOT.into(), |at| at.to_string());
-                write!(f, "%{slot}, at {at}{}", if *first { " first" } else { "" })
+                let space = if *by == Copier::Loops { "" } else { " " };
+                write!(f, "%{slot}, at {at}{space}{}", by.word())
             }
             Stage::Value(value) => write!(f, "value {value}"),
             Stage::Sums => f.write_str("sums"),
@@ -71,7 +99,7 @@ impl Transform for Stage {
     fn apply(&self, space: &mut Space) -> Result<(), Refusal> {
         space.no_sums_of_rows()?;
         match *self {
-            Stage::Param { slot, at, first } => {
+            Stage::Param { slot, at, by } => {
                 at.map(|at| space.position(at)).transpose()?;
                 if !space.params().contains(&slot) {
                     return Err(Refusal::NotRead(slot));
@@ -79,7 +107,10 @@ impl Transform for Stage {
                 if space.is_staged(slot) {
                     return Err(Refusal::StagedTwice(slot));
                 }
-                space.stages.push(Staged { slot, at, first });
+                if by == Copier::Kernel && (at.is_some() || !space.can_copy_before) {
+                    return Err(Refusal::NoCopyBefore(slot));
+                }
+                space.stages.push(Staged { slot, at, by });
             }
             Stage::Value(value) => {
                 if !space.may_keep(value) {
@@ -95,16 +126,18 @@ impl Transform for Stage {
     fn additions(_: &Scheduler, space: &Space) -> Vec<Vec<OptOp>> {
         let loops = || places(space).into_iter();
         let slots = space.params().iter().filter(|&&slot| !space.is_staged(slot));
-        let params = slots.flat_map(|&slot| loops().map(move |at| Stage::Param { slot, at, first: false }));
+        let params = slots.flat_map(|&slot| loops().map(move |at| Stage::Param { slot, at, by: Copier::Loops }));
         let values = space.keepable().map(Stage::Value);
         let sums = space.epilogue().filter(|_| !space.stages_sums).map(|_| Stage::Sums);
         params.chain(values).chain(sums).map(|stage| vec![stage.into()]).collect()
     }
 
     fn replacements(&self, space: &Space) -> Vec<Stage> {
-        let Stage::Param { slot, at, first } = *self else { return Vec::new() };
+        let Stage::Param { slot, at, by } = *self else { return Vec::new() };
         let elsewhere = places(space).into_iter().filter(|&other| other != at);
-        let elsewhere = elsewhere.map(|at| Stage::Param { slot, at, first });
-        elsewhere.chain([Stage::Param { slot, at, first: !first }]).collect()
+        let elsewhere = elsewhere.map(|at| Stage::Param { slot, at, by });
+        let others = Copier::ALL.into_iter().filter(|&other| other != by);
+        let others = others.map(|by| Stage::Param { slot, at: at.filter(|_| by != Copier::Kernel), by });
+        elsewhere.chain(others).collect()
     }
 }

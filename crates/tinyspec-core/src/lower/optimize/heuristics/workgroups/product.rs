@@ -3,7 +3,7 @@
 
 use super::super::super::kernel::slot;
 use super::super::Planner;
-use crate::lower::optimize::transforms::{OptOp, Split, Stage};
+use crate::lower::optimize::transforms::{Copier, OptOp, Split, Stage};
 use tinyspec_backends::Workgroups;
 use tinyspec_ir::{Arg, AxisType, Op};
 
@@ -76,7 +76,7 @@ impl Planner<'_> {
         self.split(product.term, BLOCK, AxisType::Reduce);
         if let Some(at) = self.axis(product.term) {
             for slot in product.slots {
-                self.apply(Stage::Param { slot, at: self.space.innermost_loop(at), first: false });
+                self.apply(Stage::Param { slot, at: self.space.innermost_loop(at), by: Copier::Loops });
             }
         }
         self.ops
