@@ -124,7 +124,7 @@ mod tests {
         for text in [
             "\tneg.s32 \t%r4, %r3;\n",
             "\tmax.s32 \t%r5, %r3, %r4;\n",
-            "\tmax.u16x2 \t%r5, %r3, %r4;\n\tneg.s64 \t%rd1, %rd2;\n",
+            "\tmax.f16x2 \t%r5, %r3, %r4;\n\tneg.s64 \t%rd1, %rd2;\n",
         ] {
             assert_eq!(avoided(text), text);
         }
