@@ -13,7 +13,7 @@ const VARIABLE: &str = "TINYSPEC_CACHE_SIZE";
 const USUAL: u64 = 1 << 30;
 
 /// How often all processes together measure the cache: looking at 50,000 files takes a tenth of a second.
-const PERIOD: Duration = Duration::from_hours(24);
+const PERIOD: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A file whose time says when that was.
 const MEASURED: &str = "measured";
