@@ -139,7 +139,7 @@ fn kernel(case: &Case, mut graph: Graph, mut root: NodeId, from: Place, to: Plac
     Ok(copies + &printed(&graph, &[root])? + &notes)
 }
 
-/// The kernel over the axes of its schedule, the schedule, and in text the kernels that copy for it.
+/// The kernel after its schedule, the schedule, and the text of its copy kernels.
 fn scheduled(case: &Case, graph: &mut Graph, root: NodeId) -> Result<(NodeId, Vec<OptOp>, String), Error> {
     if is_ordered(graph, root) {
         return Ok((root, vec![], String::new()));

@@ -199,8 +199,8 @@ impl Processor {
         }
     }
 
-    /// As [`target`](Self::target), but in the host's instructions: machine code of what is lowered for this processor runs
-    /// here. What single instructions of the processor do that the host has not is left out.
+    /// As [`target`](Self::target), but with the host's instructions, so that kernels lowered for this processor run here.
+    /// Instructions and dot products that the host lacks are left out.
     ///
     /// ```
     /// use tinyspec_backends::Processor;

@@ -22,7 +22,7 @@ pub fn greatest_bound(graph: &Graph, gate: NodeId) -> Option<(NodeId, NodeId)> {
 }
 
 /// The lanes of a gate that may be open, one bit each of the first 128: all but those that a comparison of constants among its
-/// conjuncts closes. A scalar gate is every lane's.
+/// conjuncts closes. A scalar gate applies to every lane.
 pub fn open_lanes(graph: &Graph, gate: NodeId) -> u128 {
     let count = match lanes(graph, gate) {
         1 => return u128::MAX,

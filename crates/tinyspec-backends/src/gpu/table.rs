@@ -4,8 +4,8 @@ use super::Gpu;
 use crate::Workgroups;
 use crate::processor::Architecture;
 
-/// Chips of NVIDIA for which code is made: newer ones run the code of an older one, those that end with `a` only their own. With
-/// each the multiprocessors of its largest board, and the threads that one of them holds.
+/// Chips of NVIDIA for which code is made: newer ones run the code of an older one, those that end with `a` only their own. Behind
+/// the name, the multiprocessors of the largest board and the resident threads of each.
 const NVIDIA: &[(&str, usize, usize)] = &[
     ("sm_75", 72, 1024),
     ("sm_80", 108, 2048),
@@ -17,7 +17,7 @@ const NVIDIA: &[(&str, usize, usize)] = &[
     ("sm_120", 188, 1536),
 ];
 
-/// Chips of AMD, the threads of a wave, and the compute units of the largest board.
+/// Chips of AMD, with the threads of a wave and the compute units of the largest board.
 const AMD: &[(&str, usize, usize)] = &[
     ("gfx90a", 64, 110),
     ("gfx942", 64, 304),

@@ -73,7 +73,7 @@ const EXTREMES: [Bug; 8] = [
 
 /// The text with these instructions replaced.
 pub(super) fn avoided(ptx: &str) -> Cow<'_, str> {
-    // Those of 16 bits may be packed: their names begin alike.
+    // `max.s16` is also the beginning of `max.s16x2`.
     let is_compared = ["max.s32", "min.s32", "max.s16", "min.s16"].iter().any(|name| ptx.contains(name));
     let negations = NEGATIONS.iter().filter(|_| is_compared);
     let bugs: Vec<&Bug> = negations.chain(&EXTREMES).filter(|(name, _)| ptx.contains(name)).collect();

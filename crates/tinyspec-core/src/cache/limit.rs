@@ -1,4 +1,4 @@
-//! The size of the cache on disk: beyond a limit, objects that nobody has read for the longest time are removed.
+//! The size of the cache on disk: beyond a limit, the least recently used objects are removed.
 
 use super::folder;
 use crate::device::size_of_environment;
@@ -12,35 +12,35 @@ const VARIABLE: &str = "TINYSPEC_CACHE_SIZE";
 /// Bytes of objects where nobody says otherwise: some 50,000 kernels.
 const USUAL: u64 = 1 << 30;
 
-/// How often all processes together measure the cache: looking at 50,000 files takes a tenth of a second.
+/// How often the cache is measured, by all processes together: examining 50,000 files takes a tenth of a second.
 const PERIOD: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A file whose time says when that was.
+/// A file whose modification time records when the cache was last measured.
 const MEASURED: &str = "measured";
 
-/// Removes what is beyond the limit, if this is the first process for a day that adds to the cache.
-pub(super) fn keep() {
+/// Removes what is beyond the limit, if no process that added to the cache has measured it for a day.
+pub(super) fn enforce() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let Some(root) = folder() else { return };
         match size_of_environment(VARIABLE) {
-            Ok(limit) if is_due(root) => shrink(root, limit.unwrap_or(USUAL)),
+            // If the mark cannot be written, neither can objects be removed.
+            Ok(limit) if is_due(root) && File::create(root.join(MEASURED)).is_ok() => {
+                shrink(root, limit.unwrap_or(USUAL));
+            }
             Ok(_) => {}
             Err(error) => tinyspec_backends::tell!("tinyspec: warning: the cache on disk is not limited: {error}"),
         }
     });
 }
 
-/// Whether nobody has measured this cache for a day; then this process is the one that does.
+/// Whether this cache was last measured longer ago than a period, or never.
 fn is_due(root: &Path) -> bool {
-    let mark = root.join(MEASURED);
-    let last = fs::metadata(&mark).and_then(|mark| mark.modified()).ok();
-    let is_recent = last.and_then(|last| last.elapsed().ok()).is_some_and(|age| age < PERIOD);
-    // Where the mark cannot be written, objects cannot be removed either.
-    !is_recent && File::create(mark).is_ok()
+    let last = fs::metadata(root.join(MEASURED)).and_then(|mark| mark.modified()).ok();
+    last.and_then(|last| last.elapsed().ok()).is_none_or(|age| age >= PERIOD)
 }
 
-/// Removes the objects that were read or written the longest time ago. A quarter of the limit is left free for what comes next.
+/// Removes the least recently used objects until a quarter of the limit is free.
 fn shrink(root: &Path, limit: u64) {
     let mut objects: Vec<(SystemTime, u64, PathBuf)> =
         entries(root).flat_map(|generator| entries(&generator.path())).filter_map(|entry| object(&entry)).collect();
@@ -62,7 +62,7 @@ fn shrink(root: &Path, limit: u64) {
 /// When an object was last used, and its size.
 fn object(entry: &DirEntry) -> Option<(SystemTime, u64, PathBuf)> {
     let facts = entry.metadata().ok().filter(|facts| facts.is_file())?;
-    // Some file systems do not note when a file is read.
+    // Some file systems do not record reads.
     let used = facts.modified().ok().max(facts.accessed().ok())?;
     Some((used, facts.len(), entry.path()))
 }

@@ -160,7 +160,7 @@ fn read(file: &Path, key: ContentHash) -> Option<Vec<u8>> {
 fn write(file: &Path, key: ContentHash, code: &[u8]) -> std::io::Result<()> {
     folder::create(folder_of(file))?;
     folder::sweep(folder_of(file));
-    limit::keep();
+    limit::enforce();
     let mut bytes = Vec::with_capacity(HEADER + code.len());
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&key.0.to_le_bytes());

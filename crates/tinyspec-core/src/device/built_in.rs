@@ -60,10 +60,9 @@ pub(super) fn find(name: &str) -> Option<(&str, Open)> {
         return Some((name, *open));
     }
     let known = DEVICES.iter().find(|(known, _)| *known == kind).map(|(_, open)| *open);
-    let native = || kind.strip_prefix(NATIVE).filter(|name| is_processor(name)).and_then(|_| host());
     let interpreted = || kind.strip_prefix(INTERPRETED).filter(|name| is_processor(name)).map(|_| shape_device as Open);
     let simulated = || kind.strip_prefix(SIMT).filter(|name| Gpu::named(name).is_ok()).map(|_| chip_device as Open);
-    Some((kind, known.or_else(interpreted).or_else(native).or_else(simulated).or_else(|| machine(kind))?))
+    Some((kind, known.or_else(interpreted).or_else(simulated).or_else(|| machine(kind))?))
 }
 
 /// The name without the number of a virtual device.
@@ -87,6 +86,9 @@ fn is_processor(name: &str) -> bool {
 
 #[cfg(feature = "llvm")]
 fn machine(kind: &str) -> Option<Open> {
+    if let Some(name) = kind.strip_prefix(NATIVE) {
+        return is_processor(name).then_some(host_device as Open);
+    }
     match Gpu::named(kind) {
         Ok(_) => Some(gpu_device as Open),
         Err(_) => is_processor(kind).then_some(processor_device as Open),
@@ -98,17 +100,8 @@ fn machine(_: &str) -> Option<Open> {
     None
 }
 
-#[cfg(feature = "llvm")]
-fn host() -> Option<Open> {
-    Some(host_device)
-}
-
-#[cfg(not(feature = "llvm"))]
-fn host() -> Option<Open> {
-    None
-}
-
 /// What stands before a processor's name where the host's instructions run what is lowered for it.
+#[cfg(feature = "llvm")]
 const NATIVE: &str = "native/";
 
 /// What stands before a processor's name where the interpreter runs what is lowered for it.

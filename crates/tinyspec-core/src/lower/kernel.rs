@@ -70,7 +70,7 @@ pub fn lower_observed(
     stages(scheduler, &space, "kernel", observe)
 }
 
-/// The stages of a kernel over the axes of a schedule, as one that stands alone.
+/// The stages of a kernel over the axes of a schedule, without copy kernels.
 ///
 /// # Errors
 /// When it is not in range form.
@@ -82,23 +82,23 @@ pub(crate) fn stages(scheduler: Scheduler, space: &Space, name: &str, observe: &
     Ok(kernel)
 }
 
-/// A kernel that has copied what another one reads.
+/// A lowered kernel that fills a temporary which another kernel reads.
 pub(crate) struct Copied {
     pub kernel: LinearKernel,
-    /// Of the temporary that it fills.
+    /// The size of the temporary.
     pub bytes: usize,
 }
 
 impl Copied {
-    /// About how long it takes on one thread.
+    /// An estimate of its time on one thread.
     pub fn nanoseconds(&self) -> u64 {
-        /// Bytes that one thread of a middling machine reads and writes elsewhere in a nanosecond.
+        /// Bytes that one thread of a typical machine copies in a nanosecond.
         const COPIED: u64 = 10;
         self.bytes as u64 / COPIED
     }
 }
 
-/// As [`stages`], of a kernel and of those that copy for it.
+/// As [`stages`], for a kernel and its copy kernels.
 ///
 /// # Errors
 /// When it is not in range form.

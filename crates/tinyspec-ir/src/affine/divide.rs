@@ -1,6 +1,7 @@
 //! Floored quotients and remainders of forms by positive numbers.
 //!
-//! A form is split into a multiple of the divisor and a remainder. If the remainder stays below the divisor, the quotient is known.
+//! A form is split into a multiple of the divisor and a remainder. If the remainder is known to be below the divisor, the multiple
+//! is the quotient.
 //! Otherwise the greatest factor is cancelled above which the terms that it does not divide never carry: `(1024·a + b) / 4096` is
 //! `a / 4` for a `b` below 1024. What cannot be simplified further becomes an atom. One pass over the terms thus folds reshapes,
 //! splits and merges of Ranges.

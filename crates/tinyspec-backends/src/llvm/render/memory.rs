@@ -78,8 +78,8 @@ impl Renderer<'_, '_> {
         self.read_bools(kind, value)
     }
 
-    /// Whether LLVM would emit a branch per lane of a masked load: where the target has no instruction for it. None gathers
-    /// what is narrower than a word.
+    /// Whether LLVM would emit a branch per lane of a masked load, because the target has no instruction for it. No target gathers
+    /// elements narrower than a word.
     fn branches_on_lanes(&self, address: &Address) -> bool {
         let is_gather = address.pointer.lanes > 1;
         !self.target.masks_loads(address.dtype) || is_gather && address.dtype.size() < size_of::<i32>()
@@ -159,8 +159,8 @@ impl Renderer<'_, '_> {
         self.joined("llvm.vector.reduce.or", gate)
     }
 
-    /// Is a gate open for all lanes? Asked once, where the gate is computed. Of lanes picked from a gate, whether all of that
-    /// one's are open.
+    /// Is a gate open for all lanes? Computed once, where the gate is. If its lanes are picked from another gate, asks whether that
+    /// one is open for all lanes, which implies it.
     pub(super) fn all(&mut self, gate: NodeId) -> Result<Value> {
         let gate = picked_from(self.graph, gate);
         if let Some(placed) = self.whole.get(&gate) {

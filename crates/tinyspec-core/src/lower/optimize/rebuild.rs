@@ -29,10 +29,21 @@ pub struct CopyKernel {
     pub bytes: usize,
 }
 
-/// The kernels that copy for another one.
+/// Elements of a vector of the widest machines, which is also copied at once.
+const CHUNK: i64 = 16;
+
+/// Elements; rows or panels that lie a multiple of them apart alias: they compete for a few sets of the cache.
+const CACHE_ALIAS_STRIDE: i64 = 512;
+
+/// The distance of rows, or panels, of so many elements: a vector more where they would alias.
+fn unaliased(size: i64) -> i64 {
+    if size % CACHE_ALIAS_STRIDE == 0 { size + CHUNK } else { size }
+}
+
+/// Copy kernels.
 pub(super) type Copies = SmallVec<[CopyKernel; 1]>;
 
-/// The new Sink, and the kernels that copy for it.
+/// The new Sink, and its copy kernels.
 pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space, target: &Target) -> Result<(NodeId, Copies)> {
     let slots = kernel.order.iter().filter_map(|&node| slot(graph, node));
     let mut rebuild = Rebuild {
@@ -81,7 +92,7 @@ struct Rebuild<'k> {
     next_local: u32,
     /// Params of the kernel.
     params: u32,
-    /// LOCAL Buffers that the schedule wants a kernel of their own to fill.
+    /// Filled LOCAL Buffers that copy kernels shall fill instead.
     copied_before: Vec<NodeId>,
     /// Nodes that were looked at.
     done: Vec<bool>,
@@ -94,7 +105,7 @@ struct Rebuild<'k> {
 }
 
 impl Rebuild<'_> {
-    /// What is done to loops as a whole, once they are built.
+    /// Applies the transforms of whole loops: pipelining, reduction interchange, epilogue fission.
     fn with_loops(&self, graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
         if self.shares {
             return Ok(sink);
@@ -146,8 +157,8 @@ impl Rebuild<'_> {
         })
     }
 
-    /// As [`Rebuild::origin`], but without the axes inside of blocks, if the range ends with a block: the gate of a vector that
-    /// a GPU's thread accesses is then the same for all lanes.
+    /// As [`Rebuild::origin`], but rounded down to whole blocks if blocks divide the range: so all lanes of a vector that a GPU's
+    /// thread accesses have the same gate.
     fn place(&self, origin: usize, trips: i64, axes: &[Option<NodeId>]) -> Affine {
         let own = || self.space.axes.iter().filter(|axis| axis.origin == origin);
         let is_block =

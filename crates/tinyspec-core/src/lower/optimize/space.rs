@@ -207,7 +207,7 @@ impl Space {
         self.stages.iter().any(|stage| stage.slot == slot)
     }
 
-    /// The same axes where each thread makes the copies that it reads.
+    /// The same axes, but each thread copies for itself what a copy kernel would.
     pub(super) fn without_copies_before(&self) -> Space {
         let mut space = self.clone();
         for stage in space.stages.iter_mut().filter(|stage| stage.by == Copier::Kernel) {

@@ -1,5 +1,5 @@
-//! A Reduce that the threads of a workgroup share (GROUP_REDUCE): each adds up its part and leaves it in LOCAL memory. Of many
-//! parts some of the threads add up an equal share each; what is left every thread adds up for itself.
+//! A Reduce that the threads of a workgroup share (GROUP_REDUCE): each thread stores its partial sum in LOCAL memory. If there are
+//! many, some of the threads first add an equal share of them each; every thread then adds the remaining ones.
 
 use super::Stage;
 use crate::lower::fold::{both, identity};
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use tinyspec_ir::affine::{Affine, less};
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
 
-/// Parts that every thread adds up: a step with fewer of them would cost another Barrier, which takes longer.
+/// Partial sums that every thread adds: one more step would leave fewer, but its Barrier takes longer than these additions.
 const ALONE: i64 = 32;
 
 /// Bytes of the widest access to LOCAL memory.
@@ -48,7 +48,7 @@ impl Stage {
             }
         }
         let count = parts.count;
-        // Cells of a sum that are read one after the other may be read at once, from where a vector can begin.
+        // The cells of each sum are aligned, so that vectors can load them.
         let (dtype, lanes) = (graph.dtype(partial), VECTOR / (graph.dtype(partial).size() as i64).clamp(1, VECTOR));
         let row = (count + lanes - 1) / lanes * lanes;
         let first = places.sum.scale(row);
@@ -59,11 +59,11 @@ impl Stage {
         let buffer = graph.add(Op::Buffer, &[dims], arg)?;
         let mut ready = buffer;
         if !serial.is_empty() {
-            // Nobody begins the next trip before all have read the sum of this one.
+            // No thread starts the next trip before all have read the sum of this one.
             let barrier = graph.add(Op::Barrier, &serial, Arg::None)?;
             ready = graph.add(Op::After, &[buffer, barrier], Arg::None)?;
         }
-        // One thread has each sum. The terms may be the same for all of them.
+        // One thread stores each partial sum, even if several compute the same one.
         let exists = self.threads.gate(graph, beside | shared, true)?;
         let mut ready = self.pass(graph, buffer, ready, &cell, partial, exists, &tiles)?;
         let nothing = identity(graph, op, dtype);
@@ -72,7 +72,7 @@ impl Stage {
             let (before, rest) = (left, (left as f64).sqrt().ceil() as i64);
             let is_left = less(graph, &parts.sum, &Affine::number(rest))?;
             let stays = both(graph, exists, Some(is_left))?;
-            // What is in its own cell each thread still has.
+            // A thread still has the value of its own cell.
             for first in (rest..before).step_by(rest as usize) {
                 let is_inside = less(graph, &parts.sum, &Affine::number(rest.min(before - first)))?;
                 let gate = both(graph, exists, Some(is_inside))?;
@@ -91,7 +91,7 @@ impl Stage {
         Ok(sum)
     }
 
-    /// Stores the sums of a step; the buffer once all threads have.
+    /// Stores the sums of a step. Returns the buffer after the Barrier that follows.
     #[expect(clippy::too_many_arguments, reason = "the parts of one Store")]
     fn pass(
         &self,

@@ -506,7 +506,7 @@ impl Planner<'_> {
         self.copy(access, at, Copier::Loops);
     }
 
-    /// Copies what the axes from `at` on read of an access; on the way, if the first of the trips that read it do so.
+    /// Copies what the axes from `at` on read of an access.
     fn copy(&mut self, access: usize, at: usize, by: Copier) {
         if let Some(slot) = slot(self.graph, self.kernel.accesses[access].buffer) {
             self.apply(Stage::Param { slot, at: self.space.innermost_loop(at), by });

@@ -1,4 +1,4 @@
-//! Copies that all threads read: large ones are made once, by a kernel that runs before.
+//! Large copies that all threads read: each is made once, by a kernel that runs before.
 
 use super::Planner;
 use crate::lower::optimize::axis::Axis;
@@ -8,10 +8,10 @@ use crate::lower::optimize::transforms::{Copier, OptOp, Stage};
 use tinyspec_backends::Target;
 use tinyspec_ir::{AxisType, Graph};
 
-/// Bytes of a copy that takes about ten times as long as launching one more kernel.
+/// The size of a copy that takes about ten times as long as one more launch.
 const LEAST_BYTES: i64 = 1 << 17;
 
-/// Lets a kernel before this one make the large copies that each thread would make for itself. `space` is what the ops lead to.
+/// Assigns to copy kernels the large copies that each thread would otherwise make for itself. `space` is the result of `ops`.
 pub(in super::super) fn share_copies(graph: &Graph, kernel: &Kernel, space: Space, ops: &mut [OptOp], target: &Target) {
     let is_shared = space.axes.iter().any(|axis| axis.kind == AxisType::Global && axis.trips != Some(1));
     if target.threads <= 1 || !space.can_copy_before || !is_shared {
@@ -28,7 +28,7 @@ pub(in super::super) fn share_copies(graph: &Graph, kernel: &Kernel, space: Spac
 }
 
 impl Planner<'_> {
-    /// Is the copy of a Param large, the same in all trips of the loops around it, and enough for every thread?
+    /// Is the copy of a Param large, invariant in the loops around it, and does it have work for every thread?
     fn is_worth_a_kernel(&self, of: u32) -> bool {
         let Some(staged) = self.space.stages.iter().find(|staged| staged.slot == of) else { return false };
         let around = &self.space.axes[..self.space.around(staged)];
@@ -45,7 +45,7 @@ impl Planner<'_> {
         (0..self.kernel.accesses.len()).filter(reads).all(is_worth)
     }
 
-    /// Trips of the axis that an access takes the longest steps along, which is the outermost loop of its copy.
+    /// Trips of the axis with the longest stride in an access, which becomes the outermost loop of its copy.
     fn outermost_trips(&self, access: usize) -> i64 {
         let step = |axis: &&Axis| self.coefficient(access, axis.origin).saturating_mul(axis.stride).saturating_abs();
         let axes = self.space.axes.iter().filter(|axis| axis.trips != Some(1) && step(axis) != 0);

@@ -9,7 +9,7 @@ use tinyspec_ir::{Arg, AxisType, NodeId};
 
 /// Bytes of a row from which on few loads are at the start of one, where the hardware prefetcher has nothing to go by.
 const LONG: i64 = 4096;
-/// Bytes of a run below which much of what the hardware prefetches lies beyond its end.
+/// Bytes of a run; much of what the hardware prefetches for a shorter one lies beyond its end.
 const RUN: i64 = 1024;
 /// Bytes of a line of the caches.
 const LINE: usize = 64;

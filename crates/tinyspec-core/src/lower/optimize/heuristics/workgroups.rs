@@ -18,25 +18,25 @@ use tinyspec_ir::AxisType;
 
 /// Warps of a workgroup: as many as a processor has schedulers.
 const WARPS: i64 = 4;
-/// Bytes that memory moves at once: a thread may read so many alone.
+/// Bytes of a memory transaction. Rows of up to this size are left to one thread.
 const SECTOR: i64 = 32;
-/// Elements that a thread has in registers: those of a row, which it then loads only once, or loads under way. With a quarter of
-/// 64 registers for them, a processor holds 1024 threads.
+/// Elements that a thread holds in registers: its part of a row, which is then loaded only once, or loads in flight. They take a
+/// quarter of 64 registers, with which 1024 threads fit on a processor.
 const HELD: i64 = 16;
-/// Instructions of a thread beyond which loops are not unrolled, as they would no longer fit the instruction cache.
+/// Instructions of a thread that fit in the instruction cache: loops are not unrolled beyond them.
 const CODE: i64 = 2048;
 
 /// The sums that workgroups share.
 struct Sums {
-    /// The Ranges of each, by positions of the original ranges; inner ones first.
+    /// The Ranges of each, as positions among the original ranges, inner ones first.
     terms: Vec<SmallVec<[usize; 4]>>,
-    /// Terms of the longest.
+    /// The number of terms of the longest sum.
     count: i64,
-    /// The output ranges that all of them differ along.
+    /// The output ranges that all sums depend on.
     outside: Vec<usize>,
-    /// The output ranges whose trips share them.
+    /// The output ranges that none of them depends on.
     inside: Vec<usize>,
-    /// Terms lie side by side in memory, rather than results.
+    /// The terms, rather than the results, are contiguous in memory.
     has_rows: bool,
 }
 
@@ -49,7 +49,7 @@ struct Part {
     workgroups: i64,
     /// Lanes of a vector, at most.
     lanes: i64,
-    /// Elements that a thread has in registers.
+    /// Elements that a thread may hold in registers.
     held: i64,
 }
 
@@ -144,7 +144,7 @@ impl Planner<'_> {
                 let most = (sums.count / self.lanes()).clamp(1, limits.size as i64);
                 ((sums.count.saturating_add(HELD - 1) / HELD).max(self.whole_line()).min(most), most, 1)
             }
-            // Whole warps of neighbours, and a few terms for each thread. Vectors leave fewer threads.
+            // Whole warps along the results, and a few terms per thread. Vectors only if enough threads remain.
             Some(_) => {
                 let most = (limits.size / limits.warp.max(1)) as i64;
                 let most = most.min(sums.count / (HELD / self.lanes()).max(1)).max(1);
@@ -161,7 +161,7 @@ impl Planner<'_> {
         for terms in &sums.terms {
             team = self.spread(terms, part, AxisType::GroupReduce).max(team);
         }
-        // As many workgroups for one sum as fill the device, if each has as many results to make of it as it has terms.
+        // Enough workgroups per sum to fill the device, as long as each computes at least as many results as it adds terms.
         let needed = limits.capacity() as i64 / (outside / lanes).saturating_mul(team).max(1);
         let workgroups = needed.min(inside / sums.count);
         self.spread(&sums.inside, Part { threads: team, workgroups, ..part }, AxisType::Local);
@@ -181,7 +181,8 @@ impl Planner<'_> {
         SECTORS * SECTOR / self.target.vector_bytes.max(1) as i64
     }
 
-    /// Shares ranges among threads, the first ones first, and unrolls what is left to each; among how many.
+    /// Distributes ranges over threads, in order, and unrolls the trips that are left to each thread. Returns the number of
+    /// threads.
     fn spread(&mut self, origins: &[usize], part: Part, kind: AxisType) -> i64 {
         let Part { threads, mut workgroups, mut lanes, mut held } = part;
         let mut taken = 1;
@@ -207,27 +208,27 @@ impl Planner<'_> {
         tile.filter_map(|axis| axis.trips).product()
     }
 
-    /// Unrolls the loop of a range, or a part of it, to so many trips.
+    /// Unrolls the loop of a range by at most this factor. Returns the factor.
     fn unroll(&mut self, origin: usize, most: i64) -> i64 {
         let most = most.min(CODE / self.work());
         let is_loop = |axis: &Axis| axis.origin == origin && matches!(axis.kind, AxisType::Loop | AxisType::Reduce);
         let Some(position) = self.space.axes.iter().position(is_loop) else { return 1 };
         let axis = &self.space.axes[position];
         let Some(factor) = axis.trips.and_then(|trips| divisor(trips, 2, most)) else { return 1 };
-        let target = if axis.kind.is_reduce() { AxisType::Unroll } else { AxisType::Upcast };
+        let target = tile_type(axis.kind);
         let axis = axis.name();
         self.apply(Split { axis, factor, target, top: false });
         factor
     }
 
-    /// Instructions of an element.
+    /// Instructions per element.
     fn work(&self) -> i64 {
         let sizes = Sizes::of(self.target);
         let computed = self.kernel.order.iter().filter(|&&node| self.graph.op(node).is_elementwise());
         computed.map(|&node| sizes.size(self.graph, node) as i64).sum::<i64>().max(1)
     }
 
-    /// Results are threads, the first ranges first; the first one's have up to `lanes` each.
+    /// Distributes output ranges over threads, in order; a thread takes up to `lanes` results along the first one.
     fn share_results(&mut self, origins: &[usize], lanes: i64, threads: i64) {
         let mut left = threads;
         for (place, &origin) in origins.iter().enumerate() {
@@ -236,10 +237,11 @@ impl Planner<'_> {
         }
     }
 
-    /// Gives a range to up to so many threads, with a vector for each where memory is contiguous along it; to how many.
+    /// Distributes a range over at most this many threads, with a vector for each thread where memory is contiguous along the
+    /// range. Returns the number of threads.
     fn take(&mut self, origin: usize, lanes: i64, threads: i64, kind: AxisType) -> i64 {
         let trips = self.trips(origin);
-        // Vectors where most accesses are contiguous: elements that lie apart are read one by one, and by neighbours better.
+        // Vectors only where most accesses are contiguous: others are coalesced better with an element per thread.
         let moved = (0..self.kernel.accesses.len()).filter(|&access| self.depends(access, origin));
         let (contiguous, apart): (Vec<usize>, Vec<usize>) =
             moved.partition(|&access| self.coefficient(access, origin) == 1);
@@ -250,13 +252,13 @@ impl Planner<'_> {
         }
         let vectors = trips / lanes;
         let most = threads.min(vectors).max(1);
-        // Without a rest where that can be.
+        // Without a remainder if possible.
         let members = divisor(vectors, most / 2 + 1, most).unwrap_or(most);
         self.split(origin, members * lanes, kind);
         if lanes > 1
             && let Some(axis) = self.axis(origin)
         {
-            let target = if kind.is_reduce() { AxisType::Unroll } else { AxisType::Upcast };
+            let target = tile_type(kind);
             self.apply(Split { axis: self.space.name(axis), factor: lanes, target, top: false });
         }
         members
@@ -276,4 +278,9 @@ impl Planner<'_> {
 /// The largest divisor of a number within these bounds.
 fn divisor(number: i64, least: i64, most: i64) -> Option<i64> {
     (least.max(1)..=most.min(number)).rev().find(|factor| number % factor == 0)
+}
+
+/// The type of a tile of an axis of this type.
+fn tile_type(kind: AxisType) -> AxisType {
+    if kind.is_reduce() { AxisType::Unroll } else { AxisType::Upcast }
 }

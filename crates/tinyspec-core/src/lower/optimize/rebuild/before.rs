@@ -1,4 +1,4 @@
-//! Copies that kernels of their own make, before the one that reads them: the threads of such a kernel make a part each.
+//! Copy kernels: each runs before the kernel that reads its copy, and its threads copy a part each.
 
 use super::{Copies, CopyKernel, Rebuild};
 use rustc_hash::FxHashMap;
@@ -6,8 +6,8 @@ use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
 impl Rebuild<'_> {
-    /// Makes a kernel of each copy that the schedule wants one for, and temporaries of their LOCAL Buffers. Returns what is left
-    /// of the kernel that reads them.
+    /// Extracts a kernel for each copy that the schedule assigns to one, and turns the LOCAL Buffers of these copies into
+    /// temporaries. Returns the rest of the kernel, and the copy kernels.
     pub(super) fn copies_before(&self, graph: &mut Graph, sink: NodeId) -> Result<(NodeId, Copies)> {
         let (mut sink, mut copies) = (sink, Copies::new());
         for &filled in &self.copied_before {
@@ -25,7 +25,7 @@ impl Rebuild<'_> {
             let copy = substitute(graph, &[copy], &new)?;
             let copy = graph.add(Op::Sink, &copy, Arg::None)?;
             let rest = substitute(graph, &[sink], &[(filled, temporary)].into_iter().collect())?[0];
-            // A copy that nothing reads is not made.
+            // A copy that nothing reads needs no kernel.
             if rest != sink {
                 let elements = graph.props(temporary).element_count().as_const().unwrap_or(0);
                 copies.push(CopyKernel { sink: copy, bytes: elements as usize * dtype.size() });

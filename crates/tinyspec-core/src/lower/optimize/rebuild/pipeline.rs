@@ -5,16 +5,13 @@
 //!
 //! The last two loops of a row are fused, so that its stores overlap with the sums of a later row.
 
+use super::{CHUNK, unaliased};
 use crate::lower::live::{self, Live, RangeSet};
 use crate::lower::replace::Replacement;
 use rustc_hash::FxHashSet;
 use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
 
-/// Elements of a vector of the widest machines; rows of kept values lie no multiple of [`CACHE_ALIAS_STRIDE`] apart.
-const CHUNK: i64 = 16;
-/// Elements; rows that lie a multiple of them apart compete for a few sets of the cache.
-const CACHE_ALIAS_STRIDE: i64 = 512;
 /// Rows that have kept values at a time: the one that is computed, and the one that is read.
 const KEPT_ROWS: i64 = 2;
 
@@ -190,8 +187,7 @@ fn kept(graph: &mut Graph, order: &[NodeId], walked: &[NodeId], cuts: &[NodeId])
         else {
             return Ok(None);
         };
-        let size = (size + CHUNK - 1) / CHUNK * CHUNK;
-        let size = if size % CACHE_ALIAS_STRIDE == 0 { size + CHUNK } else { size };
+        let size = unaliased((size + CHUNK - 1) / CHUNK * CHUNK);
         let buffer = local(graph, kept.len() as u32, value, KEPT_ROWS * size)?;
         kept.push(Kept { filled, at, value, buffer, size });
     }

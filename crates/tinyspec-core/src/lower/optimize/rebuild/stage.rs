@@ -8,7 +8,7 @@ mod first;
 mod share;
 
 use super::packed_dot::join;
-use super::{Rebuild, gated_load};
+use super::{CHUNK, Rebuild, gated_load, unaliased};
 use crate::lower::fold::{both, conjuncts};
 use crate::lower::loops::closed;
 use crate::lower::optimize::kernel::Access;
@@ -18,17 +18,11 @@ use smallvec::SmallVec;
 use tinyspec_ir::affine::{Affine, gcd, less};
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
 
-/// Elements copied at once along the contiguous axis: a vector of the widest machines.
-const CHUNK: i64 = 16;
-
 /// A row of so many elements is copied at once: where it ends is then a constant.
 const ROW: i64 = 4 * CHUNK;
 
 /// Bytes of a line of the caches.
 const LINE: i64 = 64;
-
-/// Panels that lie a multiple of so many elements apart alias in the cache: they compete for a few of its sets.
-const CACHE_ALIAS_STRIDE: i64 = 512;
 
 /// Axes along one dim of the source, each with what a trip adds to the position in it.
 struct Group {
@@ -140,10 +134,8 @@ impl Rebuild<'_> {
             if strides[group] == 1 && contiguous[group] && size > CHUNK {
                 size = (size + CHUNK - 1) / CHUNK * CHUNK;
             }
-            // A copy that goes from panel to panel would push out what it has just begun.
-            if size % CACHE_ALIAS_STRIDE == 0 {
-                size += CHUNK;
-            }
+            // A copy that goes from panel to panel would evict the lines it has just begun.
+            size = unaliased(size);
         }
 
         // The copy walks the source in its own order, the contiguous axis innermost.

@@ -9,14 +9,14 @@ use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
 /// Elements from one lane to the next, at most: as many vectors are read for one, and fewer than it has lanes.
 pub(super) const STEP: i64 = 4;
 
-/// May lanes so many elements apart be read like this?
+/// Whether lanes at this stride are read in whole vectors.
 pub(crate) fn is_near(stride: i64, width: i64) -> bool {
     stride == -1 && width > 1 || (2..=STEP.min(width / 2)).contains(&stride.abs())
 }
 
 impl Cut {
-    /// May lanes so many elements apart be read like this under a gate each? Without masked loads each vector takes a branch per
-    /// lane, a gather one for all vectors together.
+    /// Whether lanes at this stride are read in whole vectors when each lane has its own gate. Without masked loads, each of these
+    /// vectors would take a branch per lane, while a gather takes one set of branches for all.
     pub(super) fn is_near_under_gates(&self, stride: i64, width: i64, dtype: DType) -> bool {
         is_near(stride, width) && (stride == -1 || self.masked || dtype.size() >= size_of::<i32>())
     }
@@ -34,7 +34,7 @@ impl Cut {
         let first = base.offset(if stride < 0 { -reach } else { 0 });
         // The last vector ends with the last element, so that nothing beyond it is read.
         let starts = (0..=reach / width).map(|number| (number * width).min(reach + 1 - width));
-        // The lane that an element is for, and the next one that is read if it lies between two.
+        // The lane that reads an element; of an element between two lanes, both.
         let lane_of = |element: i64| {
             let element = if stride < 0 { reach - element } else { element };
             let (lane, rest) = (element / stride.abs(), element % stride.abs());
@@ -61,7 +61,7 @@ impl Cut {
     }
 }
 
-/// The lanes of a vector that have these numbers; a scalar is every lane's.
+/// These lanes of a vector; of a scalar, the scalar.
 fn picked(graph: &mut Graph, vector: NodeId, lanes: impl Iterator<Item = i64>) -> Result<NodeId> {
     if graph.props(vector).shape.is_empty() {
         return Ok(vector);
@@ -70,7 +70,8 @@ fn picked(graph: &mut Graph, vector: NodeId, lanes: impl Iterator<Item = i64>) -
     gathered(graph, &lanes)
 }
 
-/// The gate of elements that lie between two lanes each. Both lanes have to be open: only between them memory is known to be.
+/// The gates of elements, each given by the lanes on both sides of it. Both have to be open: memory is only known to exist between
+/// places that are read.
 fn gate_of(graph: &mut Graph, gate: NodeId, lanes: impl Iterator<Item = (i64, i64)> + Clone) -> Result<NodeId> {
     let before = picked(graph, gate, lanes.clone().map(|(before, _)| before))?;
     let after = picked(graph, gate, lanes.map(|(_, after)| after))?;

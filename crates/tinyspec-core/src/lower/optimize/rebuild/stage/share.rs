@@ -1,4 +1,4 @@
-//! A copy that the threads of a workgroup make together: vector by vector, neighbours by neighbours.
+//! A copy that the threads of a workgroup make together: a vector per thread, neighbouring threads beside each other.
 
 use super::{Group, Rebuild};
 use smallvec::SmallVec;
@@ -15,8 +15,8 @@ pub(super) struct Walk {
 }
 
 impl Rebuild<'_> {
-    /// A walk over `groups`, of which the last in `order` changes fastest, by loops like those of the members; `lanes` of a
-    /// vector at most are copied at once.
+    /// A walk over `groups`, of which the last in `order` changes fastest, by loops like those of the members, in vectors of at
+    /// most `lanes`.
     pub(super) fn shared_walk(
         &mut self,
         graph: &mut Graph,
