@@ -2,8 +2,7 @@
 //!
 //! `cargo test --release --test conformance -- --nocapture`; `TINYSPEC_CORPUS=<folder>` reads another corpus,
 //! `TINYSPEC_CASES=<text>` only the cases whose id contains the text, `TINYSPEC_DEVICES="simt cpu"` only these devices.
-//! Of what is lowered for other processors than this one, and of what is rendered for GPUs, each runs a share of the cases, and
-//! all with `TINYSPEC_SHAPES=all`.
+//! Devices that stand for other machines than this one share the cases; each runs all with `TINYSPEC_SHAPES=all`.
 
 mod assembled;
 mod compare;
@@ -33,7 +32,7 @@ use run::Failure;
 use std::collections::BTreeMap;
 use tinyspec::DType;
 
-/// One case in so many runs on one of the processors that this machine is not; GPUs run every case.
+/// One case in so many runs on one of the processors that this machine is not.
 const SHARE: usize = 2;
 
 /// Passed, failed and missing cases of one device.
@@ -60,10 +59,7 @@ fn the_corpus_passes_on_every_device() {
     for device in devices() {
         let device = device.as_str();
         let mut tally = Tally::default();
-        let shape = shared().position(|shape| shape == device).filter(|_| !takes_all_shapes());
-        let is_taken = |number: usize| shape.is_none_or(|shape| number % (SHARE * shared().count()) == shape);
-        let asked = cases.iter().filter(|case| case.id.contains(&filter)).enumerate();
-        for (_, case) in asked.filter(|(number, _)| is_taken(*number)) {
+        for case in share(device, cases.iter().filter(|case| case.id.contains(&filter))) {
             match check(case, device) {
                 Ok(()) => tally.passed += 1,
                 Err(Failure::NotBuilt) => *tally.not_built.entry(case.op.clone()).or_default() += 1,
@@ -90,12 +86,20 @@ fn the_corpus_passes_on_every_device() {
 
 /// What is lowered for others than this machine.
 fn shapes() -> impl Iterator<Item = &'static str> {
-    shared().chain(simulated::SIMULATED).chain(driver::devices())
+    SHAPES.into_iter().chain(rendered::RENDERED).chain(simulated::SIMULATED).chain(driver::devices())
 }
 
-/// Those of them that share the cases.
-fn shared() -> impl Iterator<Item = &'static str> {
-    SHAPES.into_iter().chain(rendered::RENDERED)
+/// The cases that a device runs. Foreign processors share a part of them; the simulated GPUs of each maker share all.
+fn share<T>(device: &str, cases: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    let foreign: Vec<&str> = SHAPES.into_iter().chain(rendered::RENDERED).collect();
+    let maker = device.split(':').next().unwrap_or_default();
+    let simulated: Vec<&str> = simulated::SIMULATED.into_iter().filter(|name| name.starts_with(maker)).collect();
+    let turn = [(foreign, SHARE), (simulated, 1)].into_iter().find_map(|(devices, every)| {
+        let position = devices.iter().position(|name| *name == device)?;
+        Some((position, every * devices.len()))
+    });
+    let (first, step) = turn.filter(|_| !takes_all_shapes()).unwrap_or((0, 1));
+    cases.skip(first).step_by(step)
 }
 
 /// The devices to check: those of `TINYSPEC_DEVICES`, which have to be there, or all that this machine has.

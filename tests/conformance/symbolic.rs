@@ -157,7 +157,7 @@ fn the_symbolic_corpus_passes_on_every_device() {
     for name in crate::devices() {
         let device = tinyspec::device(&name).unwrap_or_else(|error| panic!("{name}: {error}"));
         let (mut passed, mut failed, mut missing) = (0, 0, 0);
-        for expression in &expressions {
+        for expression in crate::share(&name, expressions.iter()) {
             match on_device(expression, &device) {
                 Ok(()) => passed += 1,
                 Err(Failure::NotBuilt) => missing += 1,

@@ -291,6 +291,40 @@ impl Graph {
         }
         ContentHash::of(&roots.iter().map(|root| hashes[root.index()]).collect::<Vec<_>>())
     }
+
+    /// Hash of the graph below `root` itself: two nodes that are equal but were added apart
+    /// ([`Graph::add_apart`]) differ from one node used twice. It does not depend on how nodes are numbered.
+    pub fn structural_hash(&self, root: NodeId) -> ContentHash {
+        const OPEN: u32 = u32::MAX;
+        let mut hasher = ContentHasher::default();
+        // Depth-first postorder gives each node its position; 0 is a node that has not been reached yet.
+        let mut positions = vec![0u32; self.len()];
+        let mut count = 0;
+        // Each with the number of its sources that are done.
+        let mut path = vec![(root, 0)];
+        positions[root.index()] = OPEN;
+        while let Some((node, done)) = path.last_mut() {
+            let (node, sources) = (*node, self.sources(*node));
+            if let Some(&source) = sources.get(*done) {
+                *done += 1;
+                if positions[source.index()] == 0 {
+                    positions[source.index()] = OPEN;
+                    path.push((source, 0));
+                }
+                continue;
+            }
+            path.pop();
+            count += 1;
+            positions[node.index()] = count;
+            hasher.write_u64((sources.len() as u64) << 8 | self.op(node) as u64);
+            for pair in sources.chunks(2) {
+                let position = |source: Option<&NodeId>| source.map_or(0, |source| positions[source.index()].into());
+                hasher.write_u64(position(pair.first()) | position(pair.get(1)) << 32);
+            }
+            self.arg(node).hash(&mut hasher);
+        }
+        hasher.content_hash()
+    }
 }
 
 impl Builder for Graph {

@@ -1,8 +1,10 @@
 //! Tests of the backends.
 
+mod assembler_bugs;
 mod gradients;
 mod kernel;
 mod linear_interpreter;
+mod memory_blocks;
 mod range_interpreter;
 mod simt_interpreter;
 mod tensor_interpreter;

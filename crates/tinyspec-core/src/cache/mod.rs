@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tinyspec_backends::{BackendError, LinearKernel, Program};
-use tinyspec_ir::{ContentHash, ContentHasher, Graph, NodeId};
+use tinyspec_ir::{ContentHash, ContentHasher};
 
 const MAGIC: &[u8; 8] = b"tsobj\0\0\x01";
 /// Magic, key, checksum.
@@ -103,42 +103,10 @@ fn name(key: ContentHash) -> String {
 
 fn key(kernel: &LinearKernel, device: &Device) -> ContentHash {
     let mut hasher = ContentHasher::default();
-    nodes(&kernel.graph, kernel.linear, &mut hasher);
+    kernel.graph.structural_hash(kernel.linear).hash(&mut hasher);
     (&kernel.name, kernel.params, &kernel.local_offsets, kernel.scratch_bytes, kernel.global_trips).hash(&mut hasher);
     (device.code_hash(), device.compiler().fingerprint(), tinyspec_backends::SOURCES_HASH).hash(&mut hasher);
     hasher.content_hash()
-}
-
-/// Hashes the graph below a node in depth-first postorder, numbering nodes as the traversal meets them: equal graphs hash
-/// alike however their nodes are numbered.
-fn nodes(graph: &Graph, root: NodeId, hasher: &mut ContentHasher) {
-    const OPEN: u32 = u32::MAX;
-    // 0 for those that the walk has not come to yet.
-    let mut positions = vec![0u32; graph.len()];
-    let mut count = 0;
-    // Each with the number of its sources that are done.
-    let mut path = vec![(root, 0)];
-    positions[root.index()] = OPEN;
-    while let Some((node, done)) = path.last_mut() {
-        let (node, sources) = (*node, graph.sources(*node));
-        if let Some(&source) = sources.get(*done) {
-            *done += 1;
-            if positions[source.index()] == 0 {
-                positions[source.index()] = OPEN;
-                path.push((source, 0));
-            }
-            continue;
-        }
-        path.pop();
-        count += 1;
-        positions[node.index()] = count;
-        hasher.write_u64((sources.len() as u64) << 8 | graph.op(node) as u64);
-        for pair in sources.chunks(2) {
-            let position = |source: Option<&NodeId>| source.map_or(0, |source| positions[source.index()].into());
-            hasher.write_u64(position(pair.first()) | position(pair.get(1)) << 32);
-        }
-        graph.arg(node).hash(hasher);
-    }
 }
 
 fn checksum(code: &[u8]) -> ContentHash {
@@ -167,48 +135,4 @@ fn write(file: &Path, key: ContentHash, code: &[u8]) -> std::io::Result<()> {
     bytes.extend_from_slice(&checksum(code).0.to_le_bytes());
     bytes.extend_from_slice(code);
     replace(file, &bytes, Durability::Unsynced)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tinyspec_ir::{Arg, Builder, Const, DType, Op, Result};
-
-    fn hash(graph: &Graph, root: NodeId) -> ContentHash {
-        let mut hasher = ContentHasher::default();
-        nodes(graph, root, &mut hasher);
-        hasher.content_hash()
-    }
-
-    /// `(a + b) * max(b, c)` of numbers, which are made in this order.
-    fn made(order: [usize; 3], values: [i64; 3]) -> Result<ContentHash> {
-        let mut graph = Graph::new();
-        let mut numbers = [None; 3];
-        for number in order {
-            numbers[number] = Some(graph.constant(Const::int(DType::I32, values[number].into())));
-        }
-        let [a, b, c] = numbers.map(|number| number.expect("made above"));
-        let (sum, greatest);
-        if order[0] == 0 {
-            sum = graph.add(Op::Add, &[a, b], Arg::None)?;
-            greatest = graph.add(Op::Max, &[b, c], Arg::None)?;
-        } else {
-            greatest = graph.add(Op::Max, &[b, c], Arg::None)?;
-            sum = graph.add(Op::Add, &[a, b], Arg::None)?;
-        }
-        let root = graph.add(Op::Mul, &[sum, greatest], Arg::None)?;
-        Ok(hash(&graph, root))
-    }
-
-    #[test]
-    fn the_numbers_of_nodes_do_not_count() -> Result<()> {
-        let first = made([0, 1, 2], [5, 6, 7])?;
-        for order in [[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
-            assert_eq!(made(order, [5, 6, 7])?, first, "{order:?}");
-        }
-        for others in [[6, 5, 7], [5, 6, 8], [5, 6, 6], [5, 5, 7]] {
-            assert_ne!(made([0, 1, 2], others)?, first, "{others:?}");
-        }
-        Ok(())
-    }
 }

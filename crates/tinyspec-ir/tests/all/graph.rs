@@ -1,6 +1,6 @@
 //! The arena: which nodes are one, and which only equal.
 
-use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op};
+use tinyspec_ir::{Arg, Builder, Const, ContentHash, DType, Graph, NodeId, Op};
 
 /// Two chains over the ends `first` and `second`, alike but for those: `step` makes the next node.
 fn chains(
@@ -46,4 +46,40 @@ fn shared_graphs_are_compared_node_by_node() {
         assert_eq!((a == b, graph.is_equal(a, b)), (false, is_equal));
         assert!(!graph.is_equal(a, graph.source(b, 0)));
     }
+}
+
+/// `(a + b) * max(b, c)` of three numbers, which are made in this order.
+fn product_of(order: [usize; 3], values: [i64; 3]) -> ContentHash {
+    let mut graph = Graph::new();
+    let mut numbers = [None; 3];
+    for number in order {
+        numbers[number] = Some(graph.constant(Const::int(DType::I32, values[number].into())));
+    }
+    let [a, b, c] = numbers.map(Option::unwrap);
+    let steps =
+        if order[0] == 0 { [(Op::Add, [a, b]), (Op::Max, [b, c])] } else { [(Op::Max, [b, c]), (Op::Add, [a, b])] };
+    let made = steps.map(|(op, sources)| (op, graph.alu(op, &sources).unwrap()));
+    let [sum, greatest] = [Op::Add, Op::Max].map(|wanted| made.iter().find(|(op, _)| *op == wanted).unwrap().1);
+    let root = graph.alu(Op::Mul, &[sum, greatest]).unwrap();
+    graph.structural_hash(root)
+}
+
+#[test]
+fn structural_hashes_do_not_depend_on_the_numbers_of_nodes() {
+    let first = product_of([0, 1, 2], [5, 6, 7]);
+    for order in [[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        assert_eq!(product_of(order, [5, 6, 7]), first, "{order:?}");
+    }
+    for others in [[6, 5, 7], [5, 6, 8], [5, 6, 6], [5, 5, 7]] {
+        assert_ne!(product_of([0, 1, 2], others), first, "{others:?}");
+    }
+}
+
+#[test]
+fn structural_hashes_tell_equal_nodes_apart() {
+    let mut graph = Graph::new();
+    let [one, same, _] = ends(&mut graph);
+    let [twice, apart] = [one, same].map(|second| graph.alu(Op::Add, &[one, second]).unwrap());
+    assert_ne!(graph.structural_hash(twice), graph.structural_hash(apart));
+    assert_eq!(graph.content_hash(&[twice]), graph.content_hash(&[apart]));
 }
