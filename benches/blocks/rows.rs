@@ -36,7 +36,7 @@ pub struct Row {
     pub kernels: u64,
     /// The greatest difference from PyTorch's values, by the greatest value.
     pub error: Option<f32>,
-    /// Why it is no result.
+    /// Why it is not a result.
     pub failure: Option<String>,
 }
 

@@ -115,7 +115,7 @@ fn slice(x: &Tensor, index: &str) -> Result<Tensor, String> {
                     *x.sizes().map_err(|error| error.to_string())?.get(axis as usize).ok_or("too many indices")? as i64;
                 match item.split_once(':') {
                     None => {
-                        let position: i64 = item.parse().map_err(|_| format!("`{item}` is no index"))?;
+                        let position: i64 = item.parse().map_err(|_| format!("`{item}` is not an index"))?;
                         let position = if position < 0 { position + length } else { position };
                         x = x.narrow(axis, position, 1).squeeze(axis);
                     }

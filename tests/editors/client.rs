@@ -90,7 +90,7 @@ impl Client {
     pub fn at(&mut self, method: &str, place: &str, more: Value) -> Value {
         let (before, behind) = place.split_once('|').expect("a place has a `|`");
         let found = self.text.find(&format!("{before}{behind}"));
-        let offset = found.unwrap_or_else(|| panic!("`{place}` is no place in the file")) + before.len();
+        let offset = found.unwrap_or_else(|| panic!("`{place}` is not a place in the file")) + before.len();
         let line_start = self.text[..offset].rfind('\n').map_or(0, |end| end + 1);
         let line = self.text[..offset].matches('\n').count();
         let mut parameters = json!({

@@ -108,7 +108,7 @@ fn target() -> Target {
 /// One `fact=value`.
 fn set(target: &mut Target, fact: &str) -> Result<(), String> {
     let (name, value) = fact.split_once('=').ok_or(format!("`{fact}` is no fact=value"))?;
-    let number = || value.parse::<usize>().map_err(|_| format!("`{value}` is no number"));
+    let number = || value.parse::<usize>().map_err(|_| format!("`{value}` is not a number"));
     let truth = || value.parse::<bool>().map_err(|_| format!("`{value}` is not true or false"));
     match name {
         "vector_bytes" => target.vector_bytes = number()?,

@@ -60,7 +60,7 @@ fn files_of_other_orders_are_read() -> Result<(), Error> {
     {
         std::fs::write(&path, bytes).expect("written");
         let error = Tensor::load_npy(&path).expect_err("no header").to_string();
-        let message = "its header is not one of NumPy's: it is no `.npy` file, or damaged or cut off";
+        let message = "its header is not one of NumPy's: it is not a `.npy` file, or damaged or cut off";
         assert_eq!(error, format!("file {}: {message}", path.display()));
     }
     std::fs::remove_file(&path).expect("the file is there");

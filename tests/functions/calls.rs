@@ -316,7 +316,7 @@ fn products_bind_what_is_unknown_in_them() -> Result<()> {
         let found = of_dims(&x, &y).to_vec::<f32>()?;
         let expected = (0..12).map(|i| 1.0 / 3.0 + 1.0 + (i / 3) as f32);
         assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-5), "{found:?}");
-        // 13 is no product with 3.
+        // 13 is not a product with 3.
         assert!(product_dims::rows(&Tensor::ones([13])).to_vec::<f32>().is_err());
         Ok(())
     })

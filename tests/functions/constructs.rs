@@ -363,6 +363,6 @@ fn below<B>(x: &Tensor<u8, B>) -> Tensor<bool, B> {
 #[test]
 fn a_constant_has_to_fit_its_neighbour() {
     let result = below(&Tensor::from_slice(&[1u8, 2], [2]));
-    let error = result.error().expect("300 is no u8").to_string();
-    assert!(error.contains("300 is no value of u8"), "{error}");
+    let error = result.error().expect("300 does not fit u8").to_string();
+    assert!(error.contains("300 is not a value of u8"), "{error}");
 }

@@ -1,6 +1,6 @@
 //! `#[function]`: what is embedded is what a trace at run time gives, and it computes what the Rust code says.
 
-#![allow(clippy::unnecessary_cast, reason = "no macro sees the type of a constant: a cast says it")]
+#![allow(clippy::unnecessary_cast, reason = "macros cannot see the type of a constant: a cast says it")]
 #![allow(clippy::assign_op_pattern, reason = "assignment is one of the constructs that are tried")]
 
 /// What is embedded of functions with these names.

@@ -57,7 +57,7 @@ fn convert(device: &str, from: DType, bytes: &[u8], to: DType) -> Outcome {
     let count = bytes.len() / from.size();
     let on = |device: &str| {
         let converted = Tensor::from_bytes(from, bytes, &[count as i64]).to(device).cast(to).contiguous();
-        // What is no number has many forms.
+        // What is not a number has many forms.
         let is_nan = match to.is_float() {
             true => converted.cast(DType::F32).isnan().cast(DType::U8).to_bytes(),
             false => Ok(vec![0; count]),

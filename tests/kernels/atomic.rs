@@ -75,7 +75,7 @@ fn every_dtype_is_added_to_from_all_iterations() -> Result<()> {
 
 #[test]
 fn an_atomic_addition_rounds_as_an_addition_does() -> Result<()> {
-    // Subnormals, ties, overflow and what is no number.
+    // Subnormals, ties, overflow and something that is not a number.
     let mut numbers: Vec<f32> = (-40..40).flat_map(|e| [1.0f32, -1.25, 1.375, 1.5].map(|m| m * 2f32.powi(e))).collect();
     numbers.extend([0.0, -0.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 448.0, 57344.0, 65504.0, f32::MAX]);
     let others: Vec<f32> = (0..numbers.len()).map(|i| numbers[(i * 37 + 11) % numbers.len()]).collect();

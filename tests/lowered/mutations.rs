@@ -59,7 +59,7 @@ fn mistakes_are_refused_or_found_by_running() {
             let fate = match mutant {
                 Err(_) => Fate::Refused,
                 Ok((graph, sink)) if verify::ranges(graph, *sink).is_err() => Fate::Refused,
-                Ok((graph, sink)) if kernel.by_hand.is_some() && verify::barriers(graph, *sink).is_err() => {
+                Ok((graph, sink)) if kernel.hand_written.is_some() && verify::barriers(graph, *sink).is_err() => {
                     Fate::Refused
                 }
                 Ok((graph, sink)) => differs(&expected, &before, |memory| run_ranges(graph, *sink, memory)),
@@ -138,7 +138,7 @@ fn sample(programs: &[crate::stages::Program]) -> Vec<Kernel> {
     let mut position = 0;
     kernels.retain(|kernel| {
         position += 1;
-        kernel.by_hand.is_some() || position % step == 0
+        kernel.hand_written.is_some() || position % step == 0
     });
     kernels
 }
@@ -213,7 +213,7 @@ fn linear(mut graph: Graph, sink: NodeId, params: usize) -> Option<LinearKernel>
         scratch_bytes,
         global_trips,
         grid,
-        by_hand: Some(vec![]),
+        hand_written: Some(vec![]),
     })
 }
 

@@ -16,7 +16,7 @@ fn a_schedule_replayed_from_text_gives_the_same_instructions() {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let mut known: HashSet<ContentHash> = HashSet::new();
     let kernels = programs().into_iter().flat_map(|program| program.kernels());
-    let own = kernels.filter(|kernel| kernel.by_hand.is_none());
+    let own = kernels.filter(|kernel| kernel.hand_written.is_none());
     for (number, kernel) in own.filter(|kernel| known.insert(kernel.graph.content_hash(&[kernel.sink]))).enumerate() {
         let one = number % targets.len();
         for target in if takes_all { &targets[..] } else { &targets[one..=one] } {

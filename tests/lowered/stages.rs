@@ -22,7 +22,7 @@ pub struct Kernel {
     pub name: String,
     pub graph: Graph,
     pub sink: NodeId,
-    pub by_hand: Option<HandWritten>,
+    pub hand_written: Option<HandWritten>,
 }
 
 /// A device like a CPU with small vectors, whose code the interpreter can run.
@@ -99,7 +99,7 @@ impl Program {
         let kernel = |call: &rangeify::KernelCall| {
             let mut graph = Graph::new();
             let sink = graph.import(&schedule.graph, &[call.kernel], |_, _| Ok(None)).ok()?[0];
-            Some(Kernel { name: self.name.clone(), graph, sink, by_hand: call.written.clone() })
+            Some(Kernel { name: self.name.clone(), graph, sink, hand_written: call.hand_written.clone() })
         };
         schedule.calls.iter().filter_map(kernel).collect()
     }
@@ -113,7 +113,7 @@ impl Kernel {
 
     /// The same for another target.
     pub fn lower_for(&self, target: &Target, mut observe: impl FnMut(&'static str, &Graph, NodeId)) -> LinearKernel {
-        lower_observed(self.graph.clone(), self.sink, self.by_hand.as_ref(), target, &mut observe)
+        lower_observed(self.graph.clone(), self.sink, self.hand_written.as_ref(), target, &mut observe)
             .unwrap_or_else(|error| panic!("{}: {error}\n{}", self.name, text::print(&self.graph, &[self.sink])))
     }
 }

@@ -28,7 +28,7 @@ fn has_gated_loads(specs: &[Spec], name: &str, program: impl Fn(&[Tensor]) -> Te
             let is_gated = |&node: &NodeId| graph.op(node) == Op::Load && graph.sources(node).len() == 3;
             found |= graph.reachable(&[root]).iter().any(is_gated);
         };
-        lower_observed(own, sink, call.written.as_ref(), &target, &mut observe)?;
+        lower_observed(own, sink, call.hand_written.as_ref(), &target, &mut observe)?;
     }
     Ok(found)
 }

@@ -105,7 +105,7 @@ fn ops_of(row: &Row, inputs: &[Tensor], name: &str) -> Result<BTreeSet<Op>, Erro
                 seen.extend(of(graph, &[root]));
             }
         };
-        lower_observed(own, sink, call.written.as_ref(), device.target(), &mut observe)?;
+        lower_observed(own, sink, call.hand_written.as_ref(), device.target(), &mut observe)?;
     }
     Ok(seen)
 }

@@ -26,7 +26,7 @@ pub struct LinearKernel {
     pub grid: Grid,
     /// The names of the buffers of a kernel written by hand, by Param: an interpreter looks whether its parallel iterations
     /// meet.
-    pub by_hand: Option<Vec<String>>,
+    pub hand_written: Option<Vec<String>>,
 }
 
 impl LinearKernel {

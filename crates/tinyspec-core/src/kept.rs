@@ -36,7 +36,7 @@ pub fn limit_plans(bytes: u64) {
 /// The limit in bytes.
 ///
 /// # Errors
-/// When `TINYSPEC_PLANS` is no size.
+/// When `TINYSPEC_PLANS` is not a size.
 fn limit() -> Result<u64> {
     match LIMIT.load(Ordering::Relaxed) {
         UNKNOWN => {
@@ -90,7 +90,7 @@ impl<K: Hash + Eq, V: Clone> Kept<K, V> {
     /// Keeps a value that needs so many bytes.
     ///
     /// # Errors
-    /// When `TINYSPEC_PLANS` is no size.
+    /// When `TINYSPEC_PLANS` is not a size.
     pub fn insert(&self, key: K, value: V, bytes: u64) -> Result<(), Error> {
         let limit = limit()? / self.share;
         let dropped = self.halves.lock().unwrap_or_else(PoisonError::into_inner).insert(key, value, bytes, limit);

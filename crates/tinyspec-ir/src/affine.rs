@@ -260,7 +260,7 @@ impl Affine {
     /// neighbours differ by a displacement.
     ///
     /// # Errors
-    /// If an atom is no scalar integer.
+    /// If an atom is not a scalar integer.
     pub fn emit(&self, graph: &mut Graph) -> Result<NodeId> {
         self.emit_as(graph, DType::Index)
     }

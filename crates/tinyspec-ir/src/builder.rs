@@ -104,7 +104,7 @@ pub trait Builder {
     /// The index of a workgroup or thread, from 0 to `bound`.
     ///
     /// # Errors
-    /// When the bound is no index scalar.
+    /// When the bound is not an index scalar.
     fn special(&mut self, bound: NodeId, index: SpecialIndex) -> Result<NodeId> {
         self.add(Op::Special, &[bound], Arg::Text(index.name().into()))
     }
@@ -112,7 +112,7 @@ pub trait Builder {
     /// A Range from 0 to `bound`.
     ///
     /// # Errors
-    /// When `bound` is no index scalar.
+    /// When `bound` is not an index scalar.
     fn range(&mut self, bound: NodeId, id: u32, axis: AxisType) -> Result<NodeId> {
         self.add(Op::Range, &[bound], Arg::Range { id, axis })
     }

@@ -18,7 +18,7 @@ pub fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Props> {
     if let Arg::Const(value) = arg
         && !value.is_sound()
     {
-        let message = format!("the bits {:#x} are no value of {}", value.bits, value.dtype);
+        let message = format!("the bits {:#x} are not a value of {}", value.bits, value.dtype);
         return Err(Error::new(ErrorKind::Value, op.name(), message));
     }
     let dtype = derive_dtype(op, arg, sources)?;

@@ -16,7 +16,7 @@ use total::Cotangents;
 /// The gradient of `sum_j sum(output_j * cotangent_j)` for each wanted node; `None` where no output depends on it.
 ///
 /// # Errors
-/// When a wanted node is no float, when a cotangent does not have its output's shape and dtype, or when an op on the
+/// When a wanted node is not a float, when a cotangent does not have its output's shape and dtype, or when an op on the
 /// way has no gradient.
 pub fn gradient_or_none(
     graph: &mut Graph,
@@ -189,7 +189,7 @@ fn unbroadcast(graph: &mut Graph, contribution: NodeId, source: NodeId) -> Resul
 /// A constant of ones with the shape of `node`: the cotangent of a plain loss.
 ///
 /// # Errors
-/// When `node` is no float.
+/// When `node` is not a float.
 pub fn ones_like(graph: &mut Graph, node: NodeId) -> Result<NodeId> {
     let (shape, dtype) = (graph.props(node).shape.clone(), graph.dtype(node));
     if dtype == DType::Void || !dtype.is_float() {

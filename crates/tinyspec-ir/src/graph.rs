@@ -108,7 +108,7 @@ impl Graph {
         self.sources(node)[index]
     }
 
-    /// The Param or Buffer that an address lies in; None where it is no address.
+    /// The Param or Buffer that an address lies in; None where it is not an address.
     pub fn memory(&self, mut place: NodeId) -> Option<NodeId> {
         while !matches!(self.op(place), Op::Param | Op::Buffer) {
             place = *self.sources(place).first()?;

@@ -244,7 +244,7 @@ impl Signature {
                             }
                         }
                         Some(NamedDim { name, min, .. }) => format!(
-                            "axis {axis} of `{}` is {found}: that is no `{shown}` with `{name}` at least {}",
+                            "axis {axis} of `{}` is {found}: that is not `{shown}` with `{name}` at least {}",
                             input.name,
                             (*min).max(least)
                         ),
@@ -322,7 +322,7 @@ impl Signature {
         }
     }
 
-    /// Positions of the dims that no argument can say: they are no axis, and no expression can be solved for them.
+    /// Positions of the dims that no argument can say: they are not an axis, and no expression can be solved for them.
     pub fn unbound(&self) -> Vec<usize> {
         let solved = self.solved();
         let is_axis =

@@ -83,7 +83,7 @@ pub enum Adaptation {
     Array(usize),
     /// A statement that changes a buffer of a model.
     State,
-    /// A constant of some type of whole numbers, as an `i64`.
+    /// A constant of some integer type, as an `i64`.
     Whole,
     /// A list of sizes of several types, as dims.
     Sizes,
@@ -277,7 +277,7 @@ pub fn unbound_dim(dim: &proc_macro2::Ident) -> String {
 /// The same of a generic of a model.
 pub fn unbound_generic(dim: &proc_macro2::Ident) -> String {
     format!(
-        "no tensor of this model has an axis of `{dim}`, and a graph knows a size by its tensors\nname it in a field, as in \
+        "no tensor of this model has an axis of `{dim}`, and a graph knows sizes only from its tensors\nname it in a field, as in \
          `query: Tensor<f32, D, {dim}, K>`, or write a number or a `const` instead of the generic"
     )
 }

@@ -66,7 +66,7 @@ pub enum SimulatorError {
 pub enum FaultKind {
     /// An access outside of every buffer, or outside of the one whose address it derives from.
     OutOfBounds,
-    /// An address that is no multiple of the access's size.
+    /// An address that is not a multiple of the access's size.
     Misaligned,
     /// A value that nothing has written is stored, branched on or used as an address.
     Uninitialised,

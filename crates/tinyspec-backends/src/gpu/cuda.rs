@@ -182,7 +182,7 @@ impl Vendor for Cuda {
     fn entry(&self, code: &[u8]) -> Result<CString, String> {
         let entry = match is_cubin(code) {
             true => entry_of_cubin(code)?,
-            false => entry(text(code)).ok_or("it is no PTX with a kernel")?.to_string(),
+            false => entry(text(code)).ok_or("it is not PTX with a kernel")?.to_string(),
         };
         CString::new(entry).map_err(|error| error.to_string())
     }

@@ -139,7 +139,7 @@ impl Vendor for Hip {
 
     /// The kernel's name is that of its descriptor, without `.kd`.
     fn entry(&self, code: &[u8]) -> Result<CString, String> {
-        let file = object::File::parse(code).map_err(|error| format!("it is no object: {error}"))?;
+        let file = object::File::parse(code).map_err(|error| format!("it is not an object: {error}"))?;
         let name = file.symbols().find_map(|symbol| symbol.name().ok()?.strip_suffix(".kd").map(str::to_string));
         CString::new(name.ok_or("it holds no kernel of a GPU")?).map_err(|error| error.to_string())
     }

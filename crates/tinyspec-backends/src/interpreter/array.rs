@@ -68,7 +68,7 @@ impl Array {
     pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<Array> {
         let size = dtype.size().max(1);
         if !bytes.len().is_multiple_of(size) {
-            return Err(value_error("array", format!("{} bytes are no whole number of {dtype}", bytes.len())));
+            return Err(value_error("array", format!("{} bytes are not a whole number of {dtype}", bytes.len())));
         }
         let lane = |element: &[u8]| {
             let mut word = [0; 8];
@@ -113,7 +113,7 @@ impl Array {
     /// The elements of an array of index, as sizes.
     pub(super) fn sizes(&self, op: Op) -> Result<Vec<usize>> {
         let size = |&lane: &u64| {
-            usize::try_from(lane as i64).map_err(|_| value_error(op.name(), format!("{} is no size", lane as i64)))
+            usize::try_from(lane as i64).map_err(|_| value_error(op.name(), format!("{} is not a size", lane as i64)))
         };
         self.lanes.iter().map(size).collect()
     }

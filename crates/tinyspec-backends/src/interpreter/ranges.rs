@@ -58,7 +58,7 @@ pub fn run_schedule_by(graph: &Graph, sink: NodeId, params: &[Array], run: &mut 
                 let mut buffers = Vec::new();
                 for buffer in &sources[1..] {
                     let state = states.get(buffer).cloned();
-                    buffers.push(state.ok_or_else(|| refuse(graph, *buffer, "is no buffer of a schedule"))?);
+                    buffers.push(state.ok_or_else(|| refuse(graph, *buffer, "is not a buffer of a schedule"))?);
                 }
                 for slot in run(sources[0], &mut buffers)? {
                     if let (Some(buffer), Some(&source)) = (buffers.get(slot), sources.get(slot + 1)) {
@@ -70,12 +70,12 @@ pub fn run_schedule_by(graph: &Graph, sink: NodeId, params: &[Array], run: &mut 
                 let buffer = behind_after(graph, node);
                 let by_call = sources[1..].iter().rev().find_map(|&call| written.get(&(call, buffer)));
                 let state = by_call.or_else(|| states.get(&sources[0])).cloned();
-                states.insert(node, state.ok_or_else(|| refuse(graph, node, "is no buffer of a schedule"))?);
+                states.insert(node, state.ok_or_else(|| refuse(graph, node, "is not a buffer of a schedule"))?);
             }
             _ => {}
         }
     }
-    let result = |node: &NodeId| states.get(node).cloned().ok_or_else(|| refuse(graph, *node, "is no buffer"));
+    let result = |node: &NodeId| states.get(node).cloned().ok_or_else(|| refuse(graph, *node, "is not a buffer"));
     graph.sources(sink).iter().map(result).collect()
 }
 

@@ -83,7 +83,7 @@ impl<'a> Frame<'a> {
     fn array(&self, node: NodeId) -> Result<Rc<Array>> {
         match self.values.get(&node) {
             Some(Value::Array(array)) => Ok(array.clone()),
-            _ => Err(Error::new(ErrorKind::Unsupported, self.graph.op(node).name(), "is no tensor")),
+            _ => Err(Error::new(ErrorKind::Unsupported, self.graph.op(node).name(), "is not a tensor")),
         }
     }
 

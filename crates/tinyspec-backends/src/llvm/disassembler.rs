@@ -59,7 +59,7 @@ impl Disassembler {
         // LLVM itself takes any name for some old chip.
         let is_known = Gpu::named(chip).is_ok_and(|gpu| gpu.architecture == Architecture::Amdgcn);
         let name = CString::new(chip).ok().filter(|_| is_known);
-        let name = name.ok_or_else(|| error(format!("`{chip}` is no GPU of AMD that code is made for")))?;
+        let name = name.ok_or_else(|| error(format!("`{chip}` is not a GPU of AMD that code is made for")))?;
         // SAFETY: the texts live through the call; without callbacks there is nothing else to hold.
         let context = unsafe {
             LLVMCreateDisasmCPUFeatures(

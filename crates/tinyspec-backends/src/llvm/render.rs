@@ -255,7 +255,7 @@ impl Renderer<'_, '_> {
             Op::Custom => self.custom(node),
             Op::Special => self.special(node),
             op if op.is_elementwise() => self.elementwise(node),
-            _ => Err(self.unsupported(node, "it is no instruction of a kernel")),
+            _ => Err(self.unsupported(node, "it is not an instruction of a kernel")),
         }
     }
 

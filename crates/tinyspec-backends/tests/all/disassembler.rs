@@ -26,7 +26,7 @@ fn what_is_cut_off_is_no_instruction() {
 #[test]
 fn chips_of_others_are_refused() {
     for chip in ["gfx1", "sm_80", "x86-64", "gfx942\0", ""] {
-        let error = Disassembler::new(chip).expect_err("it is no chip of AMD").to_string();
-        assert!(error.contains("is no GPU of AMD"), "{error}");
+        let error = Disassembler::new(chip).expect_err("it is not a chip of AMD").to_string();
+        assert!(error.contains("is not a GPU of AMD"), "{error}");
     }
 }

@@ -84,7 +84,7 @@ impl Kernel {
         let linear = self.graph.add(Op::Linear, &self.order, Arg::None).unwrap();
         let grid = Grid::of(&self.graph, linear);
         LinearKernel {
-            by_hand: None,
+            hand_written: None,
             graph: self.graph,
             linear,
             name: "kernel_under_test".into(),

@@ -123,7 +123,8 @@ pub(crate) fn programs(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) 
         }
         let mut own = Graph::new();
         let sink = own.import(&schedule.graph, &[call.kernel], |_, _| Ok(None))?[0];
-        let staged = staged(&own, sink, call.written.as_ref(), device, Copies::Own).map_err(Unlowered::into_error)?;
+        let staged =
+            staged(&own, sink, call.hand_written.as_ref(), device, Copies::Own).map_err(Unlowered::into_error)?;
         for staged in staged {
             programs.push((program::program(&staged.kernel, device)?, call.outputs));
         }
@@ -173,8 +174,8 @@ fn reference(schedule: &Schedule, device: &Arc<Device>) -> Result<Option<Symboli
             Ok(Err(failures)) => failures.into_iter().map(|(_, failure)| failure.error.to_string()).collect(),
             Err(error) => error.to_string(),
         };
-        let name = match &one.written {
-            Some(written) => written.name.clone(),
+        let name = match &one.hand_written {
+            Some(hand_written) => hand_written.name.clone(),
             None => profile::Facts::of(&schedule.graph, one.kernel).name,
         };
         tinyspec_backends::tell!(
@@ -189,7 +190,7 @@ fn reference(schedule: &Schedule, device: &Arc<Device>) -> Result<Option<Symboli
 /// The first call of each kernel.
 fn distinct(schedule: &Schedule) -> Vec<&KernelCall> {
     let mut distinct: Vec<&KernelCall> = schedule.calls.iter().collect();
-    distinct.sort_by(|a, b| (a.kernel, &a.written).cmp(&(b.kernel, &b.written)));
+    distinct.sort_by(|a, b| (a.kernel, &a.hand_written).cmp(&(b.kernel, &b.hand_written)));
     distinct.dedup_by_key(|call| call.kernel);
     distinct
 }
@@ -200,7 +201,7 @@ fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<Outcome> {
 }
 
 fn kernels_among(graph: &Graph, distinct: &[&KernelCall], device: &Arc<Device>) -> Result<Outcome> {
-    let one = |call: &&KernelCall| parts_of(graph, call.kernel, call.written.as_ref(), device);
+    let one = |call: &&KernelCall| parts_of(graph, call.kernel, call.hand_written.as_ref(), device);
     let drafts: Vec<std::result::Result<Drafts, Unlowered>> =
         // A thread's first kernel sets up its code generator: a single one stays with the caller's.
         // A search needs the machine for itself.
@@ -313,12 +314,12 @@ type Drafts = SmallVec<[Draft; 1]>;
 fn parts_of(
     schedule: &Graph,
     kernel: NodeId,
-    written: Option<&HandWritten>,
+    hand_written: Option<&HandWritten>,
     device: &Arc<Device>,
 ) -> std::result::Result<Drafts, Unlowered> {
     let is_one = device.target().workgroups.is_none() && !loops::has_dims(schedule, kernel);
-    if written.is_some() || is_one {
-        return Ok(Drafts::from_iter([kernel_of(schedule, kernel, written, Dim::from(1), device)?]));
+    if hand_written.is_some() || is_one {
+        return Ok(Drafts::from_iter([kernel_of(schedule, kernel, hand_written, Dim::from(1), device)?]));
     }
     let mut graph = Graph::new();
     let roots = graph.import(schedule, &[kernel], |_, _| Ok(None))?;
@@ -330,7 +331,7 @@ fn parts_of(
 fn kernel_of(
     schedule: &Graph,
     kernel: NodeId,
-    written: Option<&HandWritten>,
+    hand_written: Option<&HandWritten>,
     blocks: Dim,
     device: &Arc<Device>,
 ) -> std::result::Result<Draft, Unlowered> {
@@ -338,7 +339,7 @@ fn kernel_of(
     let roots = graph.import(schedule, &[kernel], |_, _| Ok(None))?;
     let key = {
         let mut hasher = ContentHasher::default();
-        (graph.content_hash(&roots), written, device.family(), device.target_hash()).hash(&mut hasher);
+        (graph.content_hash(&roots), hand_written, device.family(), device.target_hash()).hash(&mut hasher);
         hasher.content_hash()
     };
     if let Some(kernels) = known(key) {
@@ -349,7 +350,7 @@ fn kernel_of(
         _ => None,
     };
     let timer = profile::lowering_timer();
-    let staged = staged(&graph, roots[0], written, device, Copies::Before)?;
+    let staged = staged(&graph, roots[0], hand_written, device, Copies::Before)?;
     timer.stop(staged.last().map_or("", |staged| staged.kernel.name.as_str()));
     let (mut lowered, mut programs) = (Vec::new(), Vec::new());
     for staged in staged {
@@ -461,15 +462,15 @@ impl Lowered {
 fn staged(
     graph: &Graph,
     sink: NodeId,
-    written: Option<&HandWritten>,
+    hand_written: Option<&HandWritten>,
     device: &Arc<Device>,
     copies: Copies,
 ) -> std::result::Result<SmallVec<[Staged; 1]>, Unlowered> {
-    let by = |attempt| fallback::attempt(|| staged_by(graph.clone(), sink, written, device, copies, attempt));
+    let by = |attempt| fallback::attempt(|| staged_by(graph.clone(), sink, hand_written, device, copies, attempt));
     let error = match by(Attempt::Scheduled) {
-        // Devices and code generators have reasons of their own, and nobody but its author changes what is written by hand.
-        Err(error @ Error::Graph(_)) if written.is_none() && fallback::is_allowed() => error,
-        done => return Ok(done.map_err(|error| refused(error, written))?),
+        // Devices and code generators have reasons of their own, and nobody but its author changes what is hand_written by hand.
+        Err(error @ Error::Graph(_)) if hand_written.is_none() && fallback::is_allowed() => error,
+        done => return Ok(done.map_err(|error| refused(error, hand_written))?),
     };
     let failure = Failure::new(error, graph, sink, &profile::Facts::of(graph, sink).name, device);
     match by(Attempt::Plain) {
@@ -481,9 +482,9 @@ fn staged(
     }
 }
 
-/// Names a hand-written kernel in a verifier's error, since the mistake may be its author's.
-fn refused(error: Error, written: Option<&HandWritten>) -> Error {
-    match (error, written) {
+/// Names a hand-hand_written kernel in a verifier's error, since the mistake may be its author's.
+fn refused(error: Error, hand_written: Option<&HandWritten>) -> Error {
+    match (error, hand_written) {
         (Error::Graph(error), Some(HandWritten { name, .. })) if error.kind() == ErrorKind::Verify => {
             let (message, suggestion) =
                 (error.message(), error.suggestion().unwrap_or("this is a mistake of the compiler"));
@@ -500,28 +501,28 @@ fn refused(error: Error, written: Option<&HandWritten>) -> Error {
 fn staged_by(
     graph: Graph,
     sink: NodeId,
-    written: Option<&HandWritten>,
+    hand_written: Option<&HandWritten>,
     device: &Arc<Device>,
     copies: Copies,
     attempt: Attempt,
 ) -> Result<SmallVec<[Staged; 1]>> {
     let target = device.target();
-    if let Some(written) = written
+    if let Some(hand_written) = hand_written
         && graph.op(sink) != Op::Sink
     {
         let linear = program::Contents::of(&graph, sink)?.linear;
-        let kernel = program::linear_kernel(&graph, linear, &written.name, written.buffers.len())?;
+        let kernel = program::linear_kernel(&graph, linear, &hand_written.name, hand_written.buffers.len())?;
         let (axes, work) = (profile::axes(&graph, linear), profile::Facts::of(&graph, linear).work);
         let (trips, nanoseconds, temporaries, copied) = (Dim::from(1), None, SmallVec::new(), None);
         return Ok(SmallVec::from_iter([Staged { kernel, axes, trips, work, nanoseconds, temporaries, copied }]));
     }
     let name = profile::Facts::of(&graph, sink).name;
-    if written.is_none() {
+    if hand_written.is_none() {
         fallback::fault(&graph, sink, attempt)?;
     }
     let mut facts = profile::Facts { name, ..profile::Facts::of(&graph, sink) };
-    if let Some(written) = written {
-        facts.name.clone_from(&written.name);
+    if let Some(hand_written) = hand_written {
+        facts.name.clone_from(&hand_written.name);
     }
     let (mut axes, mut trips) = (String::new(), Dim::from(1));
     // What the ranges say is not what loops of another kind execute.
@@ -540,8 +541,8 @@ fn staged_by(
     };
     let mut nanoseconds = None;
     let mut copied = SmallVec::new();
-    let kernel = match written {
-        Some(written) => kernel::written_stages(graph, sink, written, target, &mut observe)?,
+    let kernel = match hand_written {
+        Some(hand_written) => kernel::hand_written_stages(graph, sink, hand_written, target, &mut observe)?,
         None if kernel::is_ordered(&graph, sink) => {
             kernel::finish_ordered(graph, sink, &facts.name, target, &mut observe)?
         }

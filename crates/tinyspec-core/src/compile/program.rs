@@ -78,7 +78,7 @@ pub(crate) fn linear_kernel(graph: &Graph, linear: NodeId, name: &str, params: u
     tinyspec_ir::verify::linear(&own, linear)?;
     let (local_offsets, scratch_bytes) = plan::locals(&own, linear);
     Ok(LinearKernel {
-        by_hand: None,
+        hand_written: None,
         global_trips: kernel::most_trips(&own, linear),
         grid: Grid::of(&own, linear),
         params: params.max(kernel::params(&own, linear)),

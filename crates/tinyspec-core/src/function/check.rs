@@ -1,4 +1,4 @@
-//! Checks that `const` evaluation makes: what depends on constants, whose values no macro sees.
+//! Checks that `const` evaluation makes: what depends on constants, whose values macros cannot see.
 
 /// Longest message; what is longer is cut.
 const CAPACITY: usize = 512;

@@ -88,7 +88,7 @@ fn tensors(arguments: &[&dyn KernelArgument], location: &'static Location<'stati
 /// float would lose its fraction.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
-    message = "a kernel takes constants of whole numbers from outside, and this one is `{Self}`",
+    message = "a kernel takes only integer constants from outside, and this one is `{Self}`",
     label = "pass it as a scalar, `scale: {Self}`, or write the number in the kernel"
 )]
 pub trait KernelConstant: Copy {

@@ -98,7 +98,7 @@ impl Function {
     /// Runs `body` once over placeholders and keeps the graph it builds.
     ///
     /// # Errors
-    /// The first error among the results, or that the body uses a tensor that is no input.
+    /// The first error among the results, or that the body uses a tensor that is not an input.
     #[track_caller]
     pub fn trace(inputs: &[Spec], body: impl FnOnce(&[Tensor]) -> Vec<Tensor>) -> Result<Function> {
         let dims = named_dims(inputs);

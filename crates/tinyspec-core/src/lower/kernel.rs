@@ -53,13 +53,13 @@ pub fn apart(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<SmallVe
 pub fn lower_observed(
     graph: Graph,
     sink: NodeId,
-    by_hand: Option<&HandWritten>,
+    hand_written: Option<&HandWritten>,
     target: &Target,
     observe: &mut Observe,
 ) -> Result<LinearKernel> {
     observe(pass::INPUT, &graph, sink);
-    if let Some(by_hand) = by_hand {
-        return written_stages(graph, sink, by_hand, target, observe);
+    if let Some(hand_written) = hand_written {
+        return hand_written_stages(graph, sink, hand_written, target, observe);
     }
     if is_ordered(&graph, sink) {
         return finish_ordered(graph, sink, "kernel", target, observe);
@@ -132,7 +132,7 @@ fn params_of(scheduler: &Scheduler) -> Result<usize> {
 }
 
 /// The stages of a kernel written by hand: its schedule stays as it is.
-pub(crate) fn written_stages(
+pub(crate) fn hand_written_stages(
     graph: Graph,
     sink: NodeId,
     HandWritten { name, buffers }: &HandWritten,
@@ -148,7 +148,7 @@ pub(crate) fn written_stages(
     checked("optimize", || verify::ranges(&graph, sink))?;
     let mut kernel = finish_observed(graph, sink, name, target, observe)?;
     kernel.params = params;
-    kernel.by_hand = Some(buffers.clone());
+    kernel.hand_written = Some(buffers.clone());
     Ok(kernel)
 }
 
@@ -184,7 +184,7 @@ fn finish_observed(
     let linear = pass::run(passes::LOWERING, &mut graph, sink, target, observe)?;
     let (local_offsets, scratch_bytes) = plan::locals(&graph, linear);
     Ok(LinearKernel {
-        by_hand: None,
+        hand_written: None,
         global_trips: most_trips(&graph, linear),
         grid: Grid::of(&graph, linear),
         linear,

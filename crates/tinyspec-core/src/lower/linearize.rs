@@ -76,7 +76,9 @@ impl Loops {
         let mut around: Vec<RangeSet> = vec![0; count];
         for &end in order.iter().rev().filter(|&&node| graph.op(node) == Op::End) {
             let position = live.bit(graph.source(end, 1)).trailing_zeros() as usize;
-            let Some(known) = ends.get_mut(position) else { return refuse("an end closes what is no range") };
+            let Some(known) = ends.get_mut(position) else {
+                return refuse("an end closes something that is not a range");
+            };
             if known.replace(end).is_some() {
                 return refuse("a range has two ends");
             }

@@ -27,7 +27,7 @@ pub enum Init {
 }
 
 impl Init {
-    /// A new tensor; what is no float starts with zeros or ones.
+    /// A new tensor; something that is not a float starts with zeros or ones.
     #[track_caller]
     pub fn tensor(self, dtype: DType, shape: &[usize]) -> Tensor {
         let receptive: usize = shape.iter().skip(2).product();
@@ -80,7 +80,10 @@ pub struct Parameter<'a> {
 }
 
 /// A struct of tensors and models: `#[model]` implements it.
-#[diagnostic::on_unimplemented(message = "`{Self}` is no model", label = "`#[model]` before the struct makes it one")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a model",
+    label = "`#[model]` before the struct makes it one"
+)]
 pub trait Model: Sized {
     /// Constants that the declared shapes name, for functions that take the model.
     #[doc(hidden)]
@@ -201,7 +204,7 @@ pub trait Model: Sized {
     /// [`train_step_with`](Model::train_step_with) clips the gradients, and computes more tensors with the step.
     ///
     /// # Errors
-    /// When the loss is no float scalar or does not depend on one of the parameters, which is named; and as
+    /// When the loss is not a float scalar or does not depend on one of the parameters, which is named; and as
     /// [`grad`](crate::grad) and [`Optimizer::step`].
     #[track_caller]
     fn train_step(&mut self, loss: &Tensor, optimizer: &mut dyn Optimizer) -> Result<()> {

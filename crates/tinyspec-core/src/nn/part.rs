@@ -42,7 +42,7 @@ impl<M: Model> Made<M> {
     }
 }
 
-/// Stands in where a field is no model.
+/// Stands in where a field is not a model.
 pub trait NoPart: Sized {
     /// Has nothing to visit.
     fn visit<V: ?Sized>(self, _name: &Name, _visit: &mut V) {}
@@ -53,14 +53,14 @@ pub trait NoPart: Sized {
 
 impl<R> NoPart for Part<R> {}
 
-/// Stands in where a field is no model.
+/// Stands in where a field is not a model.
 pub trait NotMade<M>: Sized {
     /// Cannot be made.
     ///
     /// # Errors
     /// Always.
     fn build<V: ?Sized>(self, name: &Name, _make: &mut V) -> Result<M> {
-        Err(Error::refused(ErrorKind::Unsupported, "build", format!("`{name}` is no model")))
+        Err(Error::refused(ErrorKind::Unsupported, "build", format!("`{name}` is not a model")))
     }
 }
 

@@ -87,7 +87,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<BTreeMap<String, Tensor>> {
     let bytes = std::fs::read(path).map_err(|error| failed(path, error))?;
     let file = SafeTensors::deserialize(&bytes).map_err(|error| {
         let reason = mistake(&bytes).unwrap_or_else(|| error.to_string());
-        failed(path, format!("it is no file of safetensors, or damaged or cut off: {reason}"))
+        failed(path, format!("it is not a file of safetensors, or damaged or cut off: {reason}"))
     })?;
     let mut tensors = BTreeMap::new();
     for (name, view) in file.tensors() {

@@ -33,7 +33,7 @@ pub(crate) fn shows(level: Level) -> bool {
 /// What `TINYSPEC_DEBUG` says.
 ///
 /// # Errors
-/// When it is no number.
+/// When it is not a number.
 fn chosen_level() -> Result<u32, UnknownSetting> {
     let expected = "a number: 2 for kernels, 3 for schedules, 4 for code, 5 for all stages";
     Ok(settings::read("TINYSPEC_DEBUG", expected, |text| text.parse().ok())?.unwrap_or(0))

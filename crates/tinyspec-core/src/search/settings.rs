@@ -13,7 +13,7 @@ pub(crate) fn is_asked_for() -> bool {
 /// How long a kernel may be searched; none where nobody asks.
 ///
 /// # Errors
-/// When it is no number of seconds.
+/// When it is not a number of seconds.
 pub(super) fn seconds() -> Result<Option<Duration>> {
     static SECONDS: OnceLock<std::result::Result<Option<Duration>, UnknownSetting>> = OnceLock::new();
     let expected = "the number of seconds that each kernel may be searched for, such as 10";

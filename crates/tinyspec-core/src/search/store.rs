@@ -209,13 +209,13 @@ fn parse_line(line: &str) -> std::result::Result<(Key, Record), String> {
     let mut fields = line.split('\t');
     let mut field = |what: &str| fields.next().ok_or(format!("{what} is missing"));
     let key = field("the kernel")?;
-    let key = u128::from_str_radix(key, 16).map_err(|_| format!("`{key}` is no kernel's number"))?;
+    let key = u128::from_str_radix(key, 16).map_err(|_| format!("`{key}` is not the number of a kernel"))?;
     let name = field("the name")?.to_string();
     let searched = field("the time searched")?;
     let (seconds, is_done) = searched.strip_suffix(" done").map_or((searched, false), |seconds| (seconds, true));
     let time = |text: &str| {
         let number = text.parse::<f64>().ok().filter(|number| *number >= 0.0);
-        number.ok_or(format!("`{text}` is no time"))
+        number.ok_or(format!("`{text}` is not a time"))
     };
     let searched = Duration::try_from_secs_f64(time(seconds)?).map_err(|error| error.to_string())?;
     let heuristics = time(field("the time of the heuristics")?)?;

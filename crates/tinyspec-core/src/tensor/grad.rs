@@ -33,7 +33,7 @@ use tinyspec_ir::{Arg, Builder, DType, ErrorKind, Graph, NodeId, Op, gradient};
 /// ```
 ///
 /// # Errors
-/// When the loss is no float scalar, an op on the way has no gradient, the loss does not depend on a wanted tensor, or a
+/// When the loss is not a float scalar, an op on the way has no gradient, the loss does not depend on a wanted tensor, or a
 /// value that is needed is gone.
 #[track_caller]
 pub fn grad(loss: &Tensor, wanted: &[&Tensor]) -> Result<Vec<Tensor>> {

@@ -55,7 +55,7 @@ impl Tensor {
         }
         // The reader's own words are those of a parser.
         let no_header =
-            |_| failed(path, "its header is not one of NumPy's: it is no `.npy` file, or damaged or cut off");
+            |_| failed(path, "its header is not one of NumPy's: it is not a `.npy` file, or damaged or cut off");
         let file = NpyFile::new(&bytes[..]).map_err(no_header)?;
         let npyz::DType::Plain(kind) = file.dtype() else {
             return Err(failed(path, "it holds records, not numbers"));

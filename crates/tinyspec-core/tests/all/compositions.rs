@@ -275,7 +275,7 @@ fn gathers_by_masks_of_several_parts_are_those_of_products() -> Result<(), Error
     Ok(())
 }
 
-/// A float that is no whole number is no position.
+/// A float that is not a whole number is not a position.
 #[test]
 fn floats_pick_where_they_are_whole() -> Result<(), Error> {
     let n = 40i64;
@@ -304,7 +304,7 @@ fn sums_of_scalars_are_those_of_their_values() -> Result<(), Error> {
     Ok(())
 }
 
-/// Counts of a small float end where it has no more whole numbers, and wrap in small integers: such a ramp is no position.
+/// Counts of a small float end where it has no more whole numbers, and wrap in small integers: such a ramp is not a position.
 #[test]
 fn ramps_that_their_dtype_does_not_hold_are_what_it_makes_of_them() -> Result<(), Error> {
     let n = 300i64;

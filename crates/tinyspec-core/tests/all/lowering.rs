@@ -356,7 +356,7 @@ fn a_copy_by_a_kernel_that_runs_before() {
             continue;
         }
         assert_eq!(refused, None);
-        assert!(scheduler.space(&schedule[3..]).is_err(), "a copy for one trip is no kernel");
+        assert!(scheduler.space(&schedule[3..]).is_err(), "a copy for one trip is not a kernel");
         let is_local = |node: &Arg| matches!(node, Arg::Buffer { addrspace: AddrSpace::Local, .. });
         let locals = |graph: &Graph, sink| graph.reachable(&[sink]).iter().any(|&node| is_local(graph.arg(node)));
         let [copy, kernel] = &lowered(scheduler.clone(), &space, target)[..] else { panic!("two kernels") };

@@ -163,7 +163,7 @@ fn bounds_in_the_wrong_order_and_of_no_number() {
             assert_eq!(show(x.clip(min, max))?, "[NaN, NaN, NaN, NaN, NaN]");
         }
         assert_eq!(vector(&[-5i32, 2, 9]).clip(3.0, 1.0).to_vec::<i32>()?, [1, 1, 1]);
-        let error = vector(&[1i32]).clip(f64::NAN, 1.0).error().expect("nan is no whole number").to_string();
+        let error = vector(&[1i32]).clip(f64::NAN, 1.0).error().expect("nan is not a whole number").to_string();
         assert!(error.contains("clip: from NaN to 1"), "{error}");
         // nan stands behind all numbers.
         let places = vector(&[1f32, 2.0, 3.0]).searchsorted(vector(&[f32::NAN, 2.0]), false);
@@ -190,7 +190,7 @@ fn ramps_of_integers() {
         assert_eq!(arange(5.0, 0.0, -2.0, DType::U8)?.to_vec::<u8>()?, [5, 3, 1]);
         assert_eq!(arange(0.0, 2.0, 0.5, DType::I32)?.to_vec::<i32>()?, [0, 0, 1, 1]);
         assert_eq!(arange(0.0, 2.0, 0.5, DType::F32)?.to_vec::<f32>()?, [0.0, 0.5, 1.0, 1.5]);
-        assert_eq!(arange(0.0, 300.0, 1.0, DType::U8).expect_err("299 is no u8").kind(), Some(ErrorKind::Value));
+        assert_eq!(arange(0.0, 300.0, 1.0, DType::U8).expect_err("299 does not fit u8").kind(), Some(ErrorKind::Value));
         Ok(())
     });
 }

@@ -63,7 +63,7 @@ fn narrow_floats_have_the_digits_that_tell_them_apart() {
     ]);
 }
 
-/// What a dtype does not tell from its neighbours is no whole number in print.
+/// What a dtype does not tell from its neighbours is not a whole number in print.
 #[test]
 fn large_numbers_have_exponents_by_their_dtype() {
     let inf = f64::INFINITY;

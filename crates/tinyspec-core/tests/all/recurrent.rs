@@ -300,7 +300,7 @@ fn dropout_is_between_the_layers() -> Result<(), Error> {
         found.to_vec::<f64>().expect_err("refused").to_string()
     };
     let error = refused(&key, 1.5);
-    assert!(error.contains("rnn_layers_with: 1.5 is no probability, from 0 to 1"), "{error}");
+    assert!(error.contains("rnn_layers_with: 1.5 is not a probability between 0 and 1"), "{error}");
     let error = refused(&Tensor::ones(()), 0.5);
     assert!(error.contains("rnn_layers_with: counter and key are u64, found f32"), "{error}");
     Ok(())

@@ -189,8 +189,8 @@ fn errors_name_the_method_that_was_called() {
     refused(&x.repeat_interleave(i64::MAX, 0), "repeat_interleave: ");
     refused(&x.sdpa_mask(&y, &y, &y), "sdpa_mask: ");
     refused(&Tensor::random_key().uniform_with([-3], 0.0, 1.0, DType::F32), "uniform_with: ");
-    refused(&(Tensor::arange(3).cast(DType::U8) + 300), "add: 300 is no value of u8");
-    refused(&Tensor::arange(3).cast(DType::U8).maximum(-1), "maximum: -1 is no value of u8");
+    refused(&(Tensor::arange(3).cast(DType::U8) + 300), "add: 300 is not a value of u8");
+    refused(&Tensor::arange(3).cast(DType::U8).maximum(-1), "maximum: -1 is not a value of u8");
     // What went wrong before keeps its name.
     refused_at(&(x.matmul(&x) + 1.0).relu(), "matmul: inner dimensions differ: 3 and 2");
     let call = [tinyspec_core::Argument::Tensor(x.clone()), tinyspec_core::Argument::Tensor(y.clone())];
@@ -256,7 +256,8 @@ fn reading_names_the_line() {
 #[test]
 fn random_tensors_in_a_body_are_told_of_their_keys() {
     let spec = [Spec::new(DType::F32, [2])];
-    let error = Function::trace(&spec, |inputs| vec![&inputs[0] + Tensor::randn([2])]).expect_err("a key is no input");
+    let error =
+        Function::trace(&spec, |inputs| vec![&inputs[0] + Tensor::randn([2])]).expect_err("a key is not an input");
     assert_eq!(error.kind(), Some(ErrorKind::Unsupported));
     assert!(error.to_string().contains("a random tensor holds a key"), "{error}");
 }

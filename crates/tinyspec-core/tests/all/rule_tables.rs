@@ -232,7 +232,7 @@ proptest! {
     }
 }
 
-/// A reciprocal that saves nothing, or is no normal number.
+/// A reciprocal that saves nothing, or is not a normal number.
 #[test]
 fn quotients_without_a_good_reciprocal_stay() {
     let function = Function::trace(&[Spec::new(DType::F32, [3]), Spec::new(DType::F32, [3])], |inputs| {

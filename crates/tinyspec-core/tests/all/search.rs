@@ -127,7 +127,7 @@ fn a_damaged_line_costs_its_own_kernel_only() {
     text.truncate(text[cut..].find('\t').unwrap() + cut + 3);
     fs::write(&file.0, &text).unwrap();
     let used = work("computes", &file, None);
-    assert_eq!(used.matches("line 2: `soon` is no time").count(), 1, "{used}");
+    assert_eq!(used.matches("line 2: `soon` is not a time").count(), 1, "{used}");
     assert!(known(&used) < before, "{used}");
     // It is searched for again, and what is found has a line of its own.
     work("computes", &file, Some("0.1"));
@@ -188,7 +188,7 @@ fn an_odd_budget_is_an_error() {
 fn text_that_is_no_file_of_schedules_is_refused() {
     for (text, message) in [
         ("", "line 1"),
-        ("# tinyspec schedules 2\nxyz", "line 2: `xyz` is no kernel's number"),
+        ("# tinyspec schedules 2\nxyz", "line 2: `xyz` is not the number of a kernel"),
         ("# tinyspec schedules 2\n\n12\tname\t1 done\t5\t7 split(a, 4 u); turn(b)", "line 3: "),
     ] {
         let error = search::add_schedules(text).unwrap_err().to_string();

@@ -145,7 +145,7 @@ pub(super) fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Shape> {
                     Ok(shape)
                 }
                 _ => {
-                    let message = format!("a scalar {} is no {dtype}", sources[0].dtype);
+                    let message = format!("a scalar {} does not fit {dtype}", sources[0].dtype);
                     refuse_with(ErrorKind::Shape, op, message, "a bitcast keeps the bytes; `cast` converts the number")
                 }
             }
@@ -182,7 +182,7 @@ fn permute(order: &Axes, shape: &Shape) -> Result<Shape> {
     let valid = order.len() == shape.len()
         && order.iter().all(|&axis| seen.get_mut(axis as usize).is_some_and(|seen| !std::mem::replace(seen, true)));
     if !valid {
-        let message = format!("{order:?} is no order of the axes of {}", show(shape));
+        let message = format!("{order:?} is not an order of the axes of {}", show(shape));
         return refuse_with(ErrorKind::Axis, Op::Permute, message, "name each axis once; `transpose(a, b)` swaps two");
     }
     Ok(order.iter().map(|&axis| shape[axis as usize].clone()).collect())

@@ -35,7 +35,7 @@ pub fn with_names<T>(names: &[(u32, String)], body: impl FnOnce() -> T) -> T {
 }
 
 impl Dim {
-    /// Terms that are no number.
+    /// Terms that are not a number.
     fn variables(&self) -> usize {
         self.terms().iter().filter(|(atoms, _)| !atoms.is_empty()).count()
     }

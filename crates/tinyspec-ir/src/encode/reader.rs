@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
 
     pub fn text<S: for<'t> From<&'t str>>(&mut self) -> Result<S> {
         let count = self.count()?;
-        let text = std::str::from_utf8(self.raw(count)?).map_err(|_| damaged("a string that is no text"))?;
+        let text = std::str::from_utf8(self.raw(count)?).map_err(|_| damaged("a string that is not UTF-8"))?;
         Ok(text.into())
     }
 

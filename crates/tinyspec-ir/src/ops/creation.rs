@@ -134,7 +134,7 @@ pub fn linspace(b: &mut dyn Builder, start: f64, stop: f64, steps: i64, dtype: D
     let ramp = ramp(b, steps, within)?;
     let (range, start) = (b.number(Const::float(within, stop - start)), b.number(Const::float(within, start)));
     let gaps = b.constant(Const::float(within, (steps - 1).max(1) as f64));
-    // Multiplied first: a step that is no float would add up to less than `stop`.
+    // Multiplied first: a step that is not a float would add up to less than `stop`.
     let scaled = b.alu(Op::Mul, &[ramp, range])?;
     let scaled = b.alu(Op::Div, &[scaled, gaps])?;
     let values = b.alu(Op::Add, &[scaled, start])?;
@@ -147,7 +147,7 @@ fn held_by(op: &str, dtype: DType, ends: [f64; 2]) -> Result<()> {
     let Some((least, greatest)) = dtype.int_range() else { return Ok(()) };
     match ends.into_iter().find(|end| !(least..=greatest).contains(&(end.trunc() as i128)) || !end.is_finite()) {
         Some(end) => {
-            let message = format!("{end} is no value of {dtype}, which goes from {least} to {greatest}");
+            let message = format!("{end} is not a value of {dtype}, which goes from {least} to {greatest}");
             Err(Error::new(ErrorKind::Value, op, message).help("a wider dtype"))
         }
         None => Ok(()),

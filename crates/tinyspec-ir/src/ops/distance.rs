@@ -11,7 +11,7 @@ use crate::{Builder, Dim, Error, ErrorKind, NodeId, Op, Result};
 /// At 0 its slope is 0.
 pub fn norm(b: &mut dyn Builder, x: NodeId, p: f64, axes: Option<&[i64]>, keepdim: bool) -> Result<NodeId> {
     if p.is_nan() {
-        return Err(Error::new(ErrorKind::Value, "norm", "there is no nan-norm")
+        return Err(Error::new(ErrorKind::Value, "norm", "there is no NaN norm")
             .help("2.0 is the Euclidean one, infinity the greatest"));
     }
     in_wide(b, x, |b, x| wide_norm(b, x, p, axes, keepdim)).map_err(|error| error.in_op("norm"))

@@ -85,7 +85,7 @@ pub fn bernoulli(b: &mut dyn Builder, x: NodeId, key: NodeId) -> Result<NodeId> 
 /// `x` with each element 0 with probability `p`, the others over `1 - p` (Srivastava et al., 2014).
 pub fn dropout(b: &mut dyn Builder, x: NodeId, key: NodeId, p: f64) -> Result<NodeId> {
     if !(0.0..=1.0).contains(&p) {
-        return Err(Error::new(ErrorKind::Value, "dropout_with", format!("{p} is no probability, from 0 to 1"))
+        return Err(Error::new(ErrorKind::Value, "dropout_with", format!("{p} is not a probability between 0 and 1"))
             .help("the share that becomes 0, such as 0.1"));
     }
     let x = to_float(b, x)?;

@@ -143,7 +143,7 @@ fn is_needed(label: char, others: &[Labelled], output: &[char]) -> bool {
 /// The two operands, in their order, whose product takes the least memory beyond theirs; those that share no label come
 /// last.
 fn cheapest(b: &dyn Builder, operands: &[Labelled], output: &[char]) -> [usize; 2] {
-    /// What a dim that is no number counts as.
+    /// What a dim that is not a number counts as.
     const TYPICAL: i64 = 1024;
     let mut lengths = [1.0f64; 128];
     for operand in operands {

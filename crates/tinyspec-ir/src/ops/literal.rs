@@ -10,7 +10,7 @@ pub enum LiteralKind {
     Bool,
     /// Whole numbers.
     Int,
-    /// Numbers with a point.
+    /// Floats.
     Float,
 }
 
@@ -33,7 +33,7 @@ pub enum Literal {
     Bool(bool),
     /// A whole number.
     Int(i128),
-    /// A number with a point.
+    /// A float.
     Float(f64),
 }
 
@@ -69,7 +69,7 @@ impl Literal {
             return Ok(constant);
         }
         let (range, wider) = (range(dtype), self.least_dtype(dtype));
-        let error = Error::new(ErrorKind::Value, "literal", format!("{self} is no value of {dtype}, {range}"));
+        let error = Error::new(ErrorKind::Value, "literal", format!("{self} is not a value of {dtype}, {range}"));
         Err(match wider {
             Some(wider) => error.help(format!("`.cast(DType::{})` the tensor first", wider.name().to_uppercase())),
             None => error,

@@ -46,7 +46,7 @@ pub(super) fn same_shape(b: &dyn Builder, op: &str, x: NodeId, target: NodeId) -
 
 /// Cross entropy of `logits` (classes in the last axis) against class numbers. `label_smoothing` spreads that share
 /// over all classes; targets equal to `ignore_index` count neither in the sum nor in the mean. The loss of any other target
-/// that is no class is nan.
+/// that is not a class is nan.
 pub fn cross_entropy(
     b: &mut dyn Builder,
     logits: NodeId,
@@ -89,7 +89,7 @@ fn entropy(
     ignore_index: i64,
 ) -> Result<NodeId> {
     if !(0.0..=1.0).contains(&label_smoothing) {
-        let message = format!("label_smoothing {label_smoothing} is no share, from 0 to 1");
+        let message = format!("label_smoothing {label_smoothing} is not between 0 and 1");
         return Err(Error::new(ErrorKind::Value, op, message).help("0.0 leaves the labels as they are"));
     }
     let log_probabilities = reduce::log_softmax(b, logits, -1).map_err(|error| error.in_op(op))?;
@@ -112,7 +112,7 @@ fn entropy(
 }
 
 /// Negative log likelihood of class numbers, from log-probabilities; -100 is ignored, and the loss of any other target that
-/// is no class is nan.
+/// is not a class is nan.
 pub fn nll_loss(b: &mut dyn Builder, log_probabilities: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
     in_wide(b, log_probabilities, |b, x| nll(b, "nll_loss", x, target, None, reduction, -100))
 }
@@ -131,7 +131,7 @@ pub fn nll_loss_weight(
     })
 }
 
-/// The log-probability of each target; nan for one that is no class.
+/// The log-probability of each target; nan for one that is not a class.
 pub(super) fn picked(b: &mut dyn Builder, op: &str, log_probabilities: NodeId, target: NodeId) -> Result<NodeId> {
     let (shape, target_shape) = (shape_of(b, log_probabilities), shape_of(b, target));
     let rank = shape.len().saturating_sub(1);

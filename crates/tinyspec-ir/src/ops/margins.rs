@@ -56,7 +56,7 @@ pub fn multi_margin_loss(
 }
 
 /// `Σ max(1 - (x[t] - x[j]), 0)` over the classes t that the targets name, up to the first negative one, and those j that
-/// they do not, by the number of all classes; nan where one of these targets is no class.
+/// they do not, by the number of all classes; nan where one of these targets is not a class.
 pub fn multilabel_margin_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
     const OP: &str = "multilabel_margin_loss";
     equal_shape(b, OP, x, target)?;

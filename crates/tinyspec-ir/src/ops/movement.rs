@@ -11,7 +11,7 @@ pub fn reshape(b: &mut dyn Builder, x: NodeId, shape: &[Dim]) -> Result<NodeId> 
     let mut target: Shape = shape.into();
     let unknown: Vec<usize> = (0..target.len()).filter(|&axis| target[axis].is(-1)).collect();
     if unknown.len() > 1 {
-        let message = format!("-1 stands in {} twice: which sizes they are, nothing says", show(shape));
+        let message = format!("-1 stands in {} twice, so the sizes cannot be inferred", show(shape));
         return Err(Error::new(ErrorKind::Shape, "reshape", message).help("write all sizes but one out"));
     }
     if let [axis] = unknown[..] {
@@ -21,7 +21,7 @@ pub fn reshape(b: &mut dyn Builder, x: NodeId, shape: &[Dim]) -> Result<NodeId> 
         let (left, by) = total.ratio(&known);
         if known.is(0) || !left.modulo(&by).is(0) {
             let why = if left.as_const().is_some() && by.as_const().is_some() { "" } else { " for every size" };
-            let message = format!("-1 stands for {left} / {by} in {}, which is no whole number{why}", show(shape));
+            let message = format!("-1 stands for {left} / {by} in {}, which is not a whole number{why}", show(shape));
             let error = Error::new(ErrorKind::Shape, "reshape", message);
             return Err(match left.as_atom() {
                 Some(Atom::Named { .. }) => {

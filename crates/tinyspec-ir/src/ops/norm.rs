@@ -89,7 +89,7 @@ fn affine(b: &mut dyn Builder, op: &str, x: NodeId, weight: NodeId, bias: NodeId
     add(b, scaled, bias).map_err(|error| of_channels(b, op, x, bias, error))
 }
 
-/// The error of an operand that is no number for each channel, in words of channels.
+/// The error of an operand that is not a number for each channel, in words of channels.
 fn of_channels(b: &dyn Builder, op: &str, x: NodeId, operand: NodeId, error: Error) -> Error {
     let (shape, found) = (shape_of(b, x), shape_of(b, operand));
     match (error.kind(), shape.get(1)) {

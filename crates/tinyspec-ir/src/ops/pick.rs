@@ -60,7 +60,7 @@ impl Plan {
         }
         if picks.iter().filter(|pick| matches!(pick, Pick::Rest)).count() > 1 {
             return refuse(
-                "`Rest` twice: which axes each of them is, nothing says".into(),
+                "`Rest` twice: it cannot be inferred which axes each of them covers".into(),
                 "write `..` for each axis of one of them",
             );
         }

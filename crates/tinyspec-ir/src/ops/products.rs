@@ -85,7 +85,7 @@ pub fn diag_embed(b: &mut dyn Builder, x: NodeId, offset: i64) -> Result<NodeId>
     const OP: &str = "diag_embed";
     let shape = shape_of(b, x);
     let Some((length, _)) = shape.split_last() else {
-        return Err(Error::new(ErrorKind::Rank, OP, "a scalar is no diagonal")
+        return Err(Error::new(ErrorKind::Rank, OP, "a scalar is not a diagonal")
             .help("`reshape([1])` makes it a diagonal of one element"));
     };
     let Some(distance) = offset.checked_abs().filter(|&distance| distance < 1 << 31) else {

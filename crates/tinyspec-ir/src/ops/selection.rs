@@ -97,7 +97,7 @@ const MANY: i64 = 128;
 const COMPARISONS: i64 = 1 << 17;
 
 /// The first `k` of the last axis in order, as positions (…, k), i32. None where `k` is so large a share that bringing all in
-/// order takes less, or the length is no number.
+/// order takes less, or the length is not a number.
 pub(super) fn first(b: &mut dyn Builder, x: NodeId, k: i64, descending: bool) -> Result<Option<NodeId>> {
     let mut shape = shape_of(b, x);
     let last = shape.len() - 1;
@@ -214,7 +214,7 @@ impl Row {
 }
 
 /// Where `values` (…, m) would stand among these (…, n), which ascend along the last axis: before what equals them, or
-/// after if `right` (i32). Found by halving the axis, or by counting where that costs less or its length is no number.
+/// after if `right` (i32). Found by halving the axis, or by counting where that costs less or its length is not a number.
 pub(super) fn places(b: &mut dyn Builder, sorted: NodeId, values: NodeId, right: bool) -> Result<NodeId> {
     let is_before = if right { super::arithmetic::le } else { super::arithmetic::lt };
     let shape = shape_of(b, sorted);

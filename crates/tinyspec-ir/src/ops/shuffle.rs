@@ -32,7 +32,7 @@ pub fn pixel_shuffle(b: &mut dyn Builder, x: NodeId, factor: i64) -> Result<Node
     let (lead, [channels, rows, columns]) = image(b, OP, x, factor)?;
     let (factor, square) = (Dim::from(factor), Dim::from(factor * factor));
     if !channels.modulo(&square).is(0) {
-        let message = format!("{channels} channels are no multiple of {square}");
+        let message = format!("{channels} channels are not a multiple of {square}");
         return Err(Error::new(ErrorKind::Shape, OP, message)
             .help("each channel of the result takes the square of the factor of them"));
     }
@@ -50,7 +50,7 @@ pub fn pixel_unshuffle(b: &mut dyn Builder, x: NodeId, factor: i64) -> Result<No
     let (lead, [channels, rows, columns]) = image(b, OP, x, factor)?;
     let factor = Dim::from(factor);
     if !rows.modulo(&factor).is(0) || !columns.modulo(&factor).is(0) {
-        let message = format!("{rows} rows and {columns} columns are no multiples of {factor}");
+        let message = format!("{rows} rows and {columns} columns are not multiples of {factor}");
         return Err(Error::new(ErrorKind::Shape, OP, message).help("`pad` or `center_crop` the picture first"));
     }
     let (rows, columns) = (rows.idiv(&factor), columns.idiv(&factor));

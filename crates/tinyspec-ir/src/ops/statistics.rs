@@ -118,7 +118,7 @@ pub fn kthvalue(b: &mut dyn Builder, x: NodeId, k: i64, axis: i64, keepdim: bool
 /// The value that the share `q` of an axis lies below, interpolated between elements; nan if there is one.
 pub fn quantile(b: &mut dyn Builder, x: NodeId, q: f64, axis: i64, keepdim: bool) -> Result<NodeId> {
     if !(0.0..=1.0).contains(&q) {
-        return Err(Error::new(ErrorKind::Value, "quantile", format!("{q} is no share, from 0 to 1"))
+        return Err(Error::new(ErrorKind::Value, "quantile", format!("{q} is not between 0 and 1"))
             .help("the median is 0.5, and 90 percent are 0.9"));
     }
     let x = to_float(b, x)?;

@@ -153,7 +153,7 @@ pub(super) fn expanded(graph: &mut Graph, node: NodeId, shape: &[Dim]) -> Option
 fn viewed(graph: &mut Graph, mask: NodeId, view: NodeId) -> Option<NodeId> {
     let sources: SmallVec<[NodeId; 3]> = graph.sources(mask).into();
     let is_inside = matches!(graph.op(mask), Op::And | Op::Or | Op::Xor | Op::CmpNe | Op::CmpLt);
-    // What a Pad adds is no comparison of zeros.
+    // What a Pad adds is not a comparison of zeros.
     if !is_inside || graph.op(view) == Op::Pad {
         return seen(graph, mask, view);
     }

@@ -112,13 +112,13 @@ impl<'a> Line<'a> {
 
     fn dtype(&mut self) -> Result<DType> {
         let word = self.word();
-        DType::from_name(word).ok_or_else(|| self.error(format!("`{word}` is no dtype")))
+        DType::from_name(word).ok_or_else(|| self.error(format!("`{word}` is not a dtype")))
     }
 
     fn addrspace(&mut self) -> Result<AddrSpace> {
         let word = self.word();
         let found = AddrSpace::ALL.into_iter().find(|space| space.name() == word);
-        found.ok_or_else(|| self.error(format!("`{word}` is no address space")))
+        found.ok_or_else(|| self.error(format!("`{word}` is not an address space")))
     }
 
     fn string(&mut self) -> Result<Arc<str>> {
@@ -161,7 +161,7 @@ impl<'a> Line<'a> {
         if self.take("bits") {
             let word = self.word();
             let bits = word.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
-            let bits = bits.ok_or_else(|| self.error(format!("`{word}` is no hexadecimal number")))?;
+            let bits = bits.ok_or_else(|| self.error(format!("`{word}` is not a hexadecimal number")))?;
             return Ok(Const { dtype, bits });
         }
         if dtype.is_float() {
@@ -211,7 +211,7 @@ impl<'a> Line<'a> {
                 let id = self.number()?;
                 let word = self.word();
                 let axis = AxisType::ALL.into_iter().find(|axis| format!("{axis:?}").to_lowercase() == word);
-                Arg::Range { id, axis: axis.ok_or_else(|| self.error(format!("`{word}` is no axis type")))? }
+                Arg::Range { id, axis: axis.ok_or_else(|| self.error(format!("`{word}` is not an axis type")))? }
             }
             ArgKind::Text => Arg::Text(self.string()?),
         };
@@ -230,7 +230,7 @@ impl<'a> Line<'a> {
                 _ => None,
             })
             .collect();
-        bytes.map(Arc::from).ok_or_else(|| self.error(format!("`{word}` is no row of hexadecimal bytes")))
+        bytes.map(Arc::from).ok_or_else(|| self.error(format!("`{word}` is not a row of hexadecimal bytes")))
     }
 }
 

@@ -43,7 +43,7 @@ pub fn loops(graph: &Graph, sink: NodeId) -> Result<()> {
         let props = graph.props(node);
         let is_buffer = matches!(graph.op(node), Op::Param | Op::Buffer | Op::After | Op::Stack);
         if props.dtype != DType::Void && !is_buffer && !props.shape.is_empty() {
-            return refuse("verify ranges", graph, node, "a value that is no scalar");
+            return refuse("verify ranges", graph, node, "a value that is not a scalar");
         }
     }
     Ok(())
@@ -105,7 +105,7 @@ fn common(stage: &str, graph: &Graph, sink: NodeId) -> Result<Vec<NodeId>> {
             (Op::End, _) => {
                 let range = sources[1];
                 if graph.op(range) != Op::Range {
-                    return refuse(stage, graph, node, "closes what is no Range");
+                    return refuse(stage, graph, node, "closes something that is not a Range");
                 }
                 ranges.remove(&range);
             }
@@ -113,7 +113,7 @@ fn common(stage: &str, graph: &Graph, sink: NodeId) -> Result<Vec<NodeId>> {
                 for range in &sources[1..] {
                     match graph.arg(*range) {
                         Arg::Range { axis, .. } if axis.is_reduce() => ranges.remove(range),
-                        _ => return refuse(stage, graph, node, "reduces what is no reduction Range"),
+                        _ => return refuse(stage, graph, node, "reduces something that is not a reduction Range"),
                     };
                 }
             }
@@ -124,7 +124,7 @@ fn common(stage: &str, graph: &Graph, sink: NodeId) -> Result<Vec<NodeId>> {
                 }
             }
             (Op::Store, _) if graph.props(sources[0]).addrspace.is_none() => {
-                return refuse(stage, graph, node, "stores into what is no buffer");
+                return refuse(stage, graph, node, "stores into something that is not a buffer");
             }
             (Op::Load, Arg::Load { addrspace, .. }) if *addrspace != AddrSpace::Reg => {
                 return refuse(stage, graph, node, "kernels load into registers");

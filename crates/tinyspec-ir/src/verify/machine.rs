@@ -45,17 +45,17 @@ pub(super) fn check(stage: &str, graph: &Graph, node: NodeId) -> Result<()> {
         (Op::Ins, _) => match Instruction::of(graph, node) {
             Some(Instruction::SchedulingBarrier) => match graph.dtype(graph.source(node, 0)) {
                 DType::Void => Ok(()),
-                _ => refuse(stage, graph, node, "comes after what is no effect"),
+                _ => refuse(stage, graph, node, "comes after something that is not an effect"),
             },
             Some(known) if known.is_hint() => match graph.props(graph.source(node, 0)).addrspace {
                 Some(AddrSpace::Global) => Ok(()),
-                _ => refuse(stage, graph, node, "fetches what is no place in memory"),
+                _ => refuse(stage, graph, node, "fetches something that is not a place in memory"),
             },
             Some(known) if known.arity() == graph.sources(node).len() && props.dtype == DType::F32 => Ok(()),
             _ => refuse(stage, graph, node, "an instruction that nobody defines"),
         },
         (Op::Load, _) if graph.props(graph.source(node, 0)).addrspace.is_none() => {
-            refuse(stage, graph, node, "loads from what is no buffer")
+            refuse(stage, graph, node, "loads from something that is not a buffer")
         }
         (Op::Buffer, Arg::Buffer { addrspace: AddrSpace::Global, .. }) => {
             refuse(stage, graph, node, "a kernel reaches memory through its Params")

@@ -23,7 +23,7 @@ pub fn schedule(graph: &Graph, root: NodeId, own: &[NodeId]) -> Result<()> {
         let kernel = kernels.entry(body).or_insert_with(|| Kernel::of(graph, body));
         for (slot, &buffer) in buffers.iter().enumerate() {
             let Some(leaf) = leaf(graph, buffer) else {
-                return refuse(stage, graph, call, "its argument is no buffer");
+                return refuse(stage, graph, call, "its argument is not a buffer");
             };
             if let Some((param, is_written)) = kernel.params.get(&(slot as u32)) {
                 let count = graph.props(*param).element_count().substitute(&|slot| dims.get(slot as usize)?.clone());
@@ -205,7 +205,7 @@ fn results(
     touched: &Touched,
 ) -> Result<()> {
     for &result in graph.sources(root) {
-        let Some(leaf) = leaf(graph, result) else { return refuse(stage, graph, result, "a result is no buffer") };
+        let Some(leaf) = leaf(graph, result) else { return refuse(stage, graph, result, "a result is not a buffer") };
         let accesses = touched.get(&leaf).map(Vec::as_slice).unwrap_or_default();
         let last = accesses.iter().rev().find(|touch| touch.writes).map(|touch| calls[touch.call]);
         if last.is_none() && own.contains(&leaf) && !graph.props(leaf).element_count().is(0) {

@@ -10,7 +10,7 @@ use crate::{Op, Result};
 /// Names the first access of which that cannot be shown. Where parts are the author's word, iterations may meet.
 pub fn written(kernel: &WrittenKernel) -> Result<()> {
     if kernel.graph.op(kernel.sink) != Op::Sink {
-        return refuse("verify written", &kernel.graph, kernel.sink, "is no kernel in the form of its author");
+        return refuse("verify written", &kernel.graph, kernel.sink, "is not a kernel in the form of its author");
     }
     let problems = access::problems(&kernel.graph, kernel.sink, &|_| None, &|_| kernel.vouched);
     match problems.first() {

@@ -231,7 +231,7 @@ fn value(graph: &Graph, node: NodeId, of: &dyn Fn(NodeId) -> Option<i64>) -> i64
         Op::Mod => tinyspec_ir::dim::floor_mod(source(0), source(1)),
         Op::Max => source(0).max(source(1)),
         Op::CmpLt => (source(0) < source(1)) as i64,
-        op => panic!("{op} is no index"),
+        op => panic!("{op} is not an index"),
     }
 }
 

@@ -33,7 +33,7 @@ fn mutations_of_a_kernel_are_refused() {
         ("%9 = end(%8, %4)\n%10 = sink(%9)", "%10 = sink(%8)", "is used outside its loop"),
         ("%10 = sink(%9)\nreturn %10", "return %9", "the root of a kernel is a Sink"),
         ("load[reg](%5)", "load[global](%5)", "kernels load into registers"),
-        ("%8 = store(%7, %6)", "%8 = store(%6, %6)", "stores into what is no buffer"),
+        ("%8 = store(%7, %6)", "%8 = store(%6, %6)", "stores into something that is not a buffer"),
     ] {
         assert!(KERNEL.contains(from));
         let verdict = verdict(&KERNEL.replace(from, to));
@@ -144,7 +144,7 @@ fn mutations_of_a_machine_kernel_are_refused() {
         ("return %22", "return %21", "the root of a kernel is a Sink"),
         ("%10 = cast[i32](%8)", "%10 = add(%8, %8)", "index arithmetic"),
         ("%17 = after(%5, %16)", "%17 = contiguous(%5)", "should be gone"),
-        ("%18 = load[reg](%17)", "%18 = load[reg](%6)", "loads from what is no buffer"),
+        ("%18 = load[reg](%17)", "%18 = load[reg](%6)", "loads from something that is not a buffer"),
         ("%18 = load[reg](%17)", "%18 = reduce[add](%12, %8)", "should have become an accumulator"),
         ("param[1 f32 global]", "buffer[1 f32 global]", "reaches memory through its Params"),
         ("%1 = stack(%0)", "%1 = stack(%0, %0)", "more than one axis"),

@@ -80,7 +80,7 @@ struct Finder {
     imports: Vec<ItemUse>,
     /// Functions inside the body.
     items: Vec<Ident>,
-    /// Names bound so far: a call of one is no call of a function.
+    /// Names bound so far: a call of one is not a call of a function.
     locals: Vec<Ident>,
 }
 

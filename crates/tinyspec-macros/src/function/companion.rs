@@ -289,7 +289,7 @@ fn chain(callees: &[CalleePath], owner: &str, last: &TokenStream, state: &TokenS
             names.push(quote!(#ident));
             continue;
         }
-        // rustc names what is no macro: the name of the import says what it should be.
+        // rustc names something that is not a macro: the name of the import says what it should be.
         let is_taken = callees[..number]
             .iter()
             .any(|other| other.path.segments.last().is_some_and(|other| other.ident.unraw() == name));
@@ -317,7 +317,7 @@ fn chain(callees: &[CalleePath], owner: &str, last: &TokenStream, state: &TokenS
 fn refused(callee: &CalleePath, alias: &Ident, number: usize) -> TokenStream {
     let path = callee.path.segments.iter().map(|segment| segment.ident.to_string()).collect::<Vec<_>>().join("::");
     let message = format!(
-        "`{path}` is no #[function]: only these are traced. Write `#[function]` before it, with the shapes of its tensors, \
+        "`{path}` is not a #[function]: only these are traced. Write `#[function]` before it, with the shapes of its tensors, \
          or call it outside"
     );
     let name = format_ident!("__tinyspec_instead_{number}");

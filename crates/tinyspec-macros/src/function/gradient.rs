@@ -21,14 +21,14 @@ pub fn own(options: &Options, signature: &FunctionSignature, diagnostics: &mut D
         signature.parameters.iter().find(|parameter| matches!(parameter.passing, Passing::Updated(_)))
     {
         let message = format!(
-            "a gradient of one's own is that of a function that changes nothing: take `{}` by `&`, and return the new states",
+            "only a function that changes nothing can have a gradient of its own: take `{}` by `&`, and return the new states",
             parameter.ident
         );
         diagnostics.error(Place::of(path), message);
         return None;
     }
     if let Some(grad) = options.grad {
-        let message = "`grad` derives the gradient, `gradient = …` names your own: one of them";
+        let message = "`grad` derives the gradient, `gradient = …` names your own: choose one";
         diagnostics.error(Place::between(grad, grad), message);
     }
     if path.get_ident() == Some(&signature.ident) {

@@ -1,4 +1,4 @@
-//! `macro_rules!` inside a body: its calls are expanded before the body is traced. What is defined elsewhere no macro sees.
+//! `macro_rules!` inside a body: its calls are expanded before the body is traced. Macros cannot see what is defined elsewhere.
 
 use crate::diagnostics::{Diagnostics, Place};
 use proc_macro2::{Delimiter, Group, Ident, Punct, TokenStream, TokenTree};
@@ -53,7 +53,7 @@ impl Expander<'_> {
     fn expansion(&mut self, call: &Macro) -> Option<TokenStream> {
         let rules = self.known.iter().rev().find(|(name, _)| call.path.is_ident(name))?.1.clone();
         if self.depth >= DEEPEST {
-            self.diagnostics.error(Place::of(call), "this macro expands to itself without end");
+            self.diagnostics.error(Place::of(call), "this macro expands to itself endlessly");
             return None;
         }
         for rule in rules.iter() {

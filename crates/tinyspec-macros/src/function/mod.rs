@@ -110,7 +110,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let signature = FunctionSignature::read(&function.sig, &read_options, &Context::default(), &mut diagnostics);
     let name = &function.sig.ident;
     if STD_MACROS.contains(&name.to_string().as_str()) {
-        diagnostics.error(Place::of(name), format!("`{name}` is also a macro of std, choose another name"));
+        diagnostics.error(Place::of(name), format!("`{name}` is also a macro of std: choose another name"));
         // Its companion would break every use of the macro.
         return diagnostics.to_tokens();
     }

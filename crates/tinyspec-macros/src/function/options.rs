@@ -112,7 +112,7 @@ impl Options {
                             other => source_text(other),
                         };
                         let message = format!(
-                            "`{shown}` is no option: they are `grad`, `gradient = path`, `fast_math(contract)`, `strict`, `bounds(B: 1..=4096)`, `where(D % H == 0)` and `crate = path`"
+                            "`{shown}` is not an option: the options are `grad`, `gradient = path`, `fast_math(contract)`, `strict`, `bounds(B: 1..=4096)`, `where(D % H == 0)` and `crate = path`"
                         );
                         diagnostics.error(Place::of(&meta), message);
                     }
@@ -153,7 +153,10 @@ fn permission(name: &syn::Path, diagnostics: &mut Diagnostics) -> Option<Permiss
     let permission = Permission::from_name(&text);
     if permission.is_none() {
         let known = Permission::ALL.map(|permission| format!("`{}`", permission.name())).join(", ");
-        diagnostics.error(Place::of(name), format!("`{text}` is no permission of `fast_math`: they are {known}"));
+        diagnostics.error(
+            Place::of(name),
+            format!("`{text}` is not a permission of `fast_math`: the permissions are {known}"),
+        );
     }
     permission
 }

@@ -109,7 +109,7 @@ impl ResultType {
     }
 }
 
-/// A constant of the scope around the function: no macro sees its value.
+/// A constant of the scope around the function: macros cannot see its value.
 #[derive(Clone)]
 pub struct OuterConstant {
     /// How the user wrote it.
@@ -446,7 +446,7 @@ fn without_buffers(parameter: &Parameter) -> String {
         false => format!("{}: &{model}", parameter.ident),
     };
     format!(
-        "a #[function] changes buffers alone, and `{model}` has none: write `{shared}`, or `#[model(buffer)]` before the field that is to change"
+        "a #[function] changes only buffers, and `{model}` has none: write `{shared}`, or `#[model(buffer)]` before the field that is to change"
     )
 }
 

@@ -47,7 +47,7 @@ impl Sizes<'_> {
         let divisor = &binary.right;
         if let (BinOp::Div(_) | BinOp::Rem(_), true) = (&binary.op, self.is_constant(divisor)) {
             let message =
-                format!("`{}` is 0 in `{}`: nothing is divided by it", source_text(divisor), source_text(binary));
+                format!("`{}` is 0 in `{}`, and a dim is divided by it", source_text(divisor), source_text(binary));
             let place = Place::of(divisor);
             let refuse = quote_spanned!(place.start=> ::tinyspec::__private::refuse);
             self.checks.extend(

@@ -39,7 +39,7 @@ fn undeclared(kernel: &Kernel, traced: &Traced, texts: &[&str]) -> String {
     let line = |name: String| {
         let mut dims: Vec<String> = kernel.dims.iter().map(ToString::to_string).collect();
         dims.push(name.clone());
-        format!("`{name}` is no dim of this kernel: to make it one, name it before `fn`, `<{}>`\n", dims.join(", "))
+        format!("`{name}` is not a dim of this kernel: to make it one, name it before `fn`, `<{}>`\n", dims.join(", "))
     };
     found.map(line).unwrap_or_default()
 }
@@ -74,7 +74,7 @@ fn report(kernel: &Kernel, traced: &Traced, problem: &Problem, written: &Written
     match &problem.kind {
         ProblemKind::BelowZero { axis, wraps: true, .. } | ProblemKind::BeyondEnd { axis, wraps: true, .. } => {
             let what =
-                format!("64 bits may not hold this index of `{buffer}`, so a comparison says nothing of its sign");
+                format!("64 bits may not hold this index of `{buffer}`, so comparing it proves nothing about its sign");
             let both = "ask for both ends, `if 0 <= k && k < N`";
             diagnostics.error(index(axis), format!("{what}\n{both}; or {CURE}"));
         }

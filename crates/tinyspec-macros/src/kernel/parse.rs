@@ -255,13 +255,13 @@ fn typed(name: Ident, written: &syn::Type, diagnostics: &mut Diagnostics) -> Opt
     }
     match dtype_of(written) {
         Some(DType::Index) => {
-            let message = "a kernel takes no `usize`: name a dim before `fn`, `<N>`, or pass an `i64` or `u32` and cast \
+            let message = "a kernel cannot take `usize`: name a dim before `fn`, `<N>`, or pass an `i64` or `u32` and cast \
                            it with `as usize`";
             diagnostics.error(at, message);
             None
         }
         Some(dtype) if rust_type(dtype).is_none() => {
-            let message = format!("{dtype} is no type of Rust: pass an f32 and cast it with `as {dtype}`");
+            let message = format!("{dtype} is not a Rust type: pass an f32 and cast it with `as {dtype}`");
             diagnostics.error(at, message);
             None
         }
@@ -309,7 +309,8 @@ pub(super) fn buffer_type(
             Some(DType::Index) | None => {
                 let known: Vec<&str> = DType::ALL[2..].iter().map(|dtype| dtype.name()).collect();
                 let found = quote::quote!(#first);
-                diagnostics.error(At::of(first), format!("`{found}` is no dtype; there are {}", known.join(", ")));
+                diagnostics
+                    .error(At::of(first), format!("`{found}` is not a dtype; the dtypes are {}", known.join(", ")));
                 return None;
             }
             Some(dtype) => dtype,

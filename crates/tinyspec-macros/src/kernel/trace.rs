@@ -148,7 +148,7 @@ pub fn trace(kernel: &Kernel, diagnostics: &mut Diagnostics) -> Option<Traced> {
     };
     let name = kernel.name.to_string();
     if STD_MACROS.contains(&name.as_str()) {
-        tracer.error(kernel.name.span(), format!("`{name}` is also a macro of std, choose another name"));
+        tracer.error(kernel.name.span(), format!("`{name}` is also a macro of std: choose another name"));
     }
     let slots = slots(kernel);
     tracer.dims(kernel, buffers);
@@ -299,7 +299,7 @@ impl Tracer<'_> {
             let value = self.expression(dim);
             let node = self.index(value, dim.at)?;
             if self.graph.props(node).value.is_none() {
-                self.error(dim.at, "a dim is made of numbers, named dims and constants alone");
+                self.error(dim.at, "a dim is made of numbers, named dims and constants only");
                 return None;
             }
             nodes.push(node);

@@ -40,7 +40,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
     let Some(name) = check_block(&block, &mut diagnostics) else { return diagnostics.to_tokens() };
     let methods = methods(&block, &mut diagnostics);
     if methods.iter().any(|method| source::is_plain(&method.item.sig.ident, &name)) {
-        let message = format!("`{name}` is no #[model]: write `#[model(functions)]` before its definition");
+        let message = format!("`{name}` is not a #[model]: write `#[model(functions)]` before its definition");
         diagnostics.error(Place::of(&name), message);
         return diagnostics.to_tokens();
     }
@@ -201,18 +201,18 @@ fn check_block(block: &ItemImpl, diagnostics: &mut Diagnostics) -> Option<Ident>
         match item {
             ImplItem::Fn(method) => {
                 if !is_method(item) {
-                    let message = "functions of a #[function] impl take `&self` or `&mut self`; write others in an `impl` of their own";
+                    let message = "functions of a #[function] impl take `&self` or `&mut self`; write others in a separate `impl`";
                     diagnostics.error(Place::of(&method.sig.ident), message);
                 }
             }
             other => diagnostics
-                .error(Place::of(other), "a #[function] impl holds methods; write others in an `impl` of their own"),
+                .error(Place::of(other), "a #[function] impl holds methods; write others in a separate `impl`"),
         }
     }
     match &*block.self_ty {
         Type::Path(path) => path.path.segments.last().map(|last| last.ident.clone()),
         other => {
-            diagnostics.error(Place::of(other), "a #[function] impl is that of a #[model] struct");
+            diagnostics.error(Place::of(other), "a #[function] impl belongs to a #[model] struct");
             None
         }
     }
@@ -288,7 +288,7 @@ fn methods(block: &ItemImpl, diagnostics: &mut Diagnostics) -> Vec<Method> {
                 }
             }
             if let Some(root) = &method.options.root {
-                diagnostics.error(Place::of(root), "`crate = …` is said once, before the `impl`");
+                diagnostics.error(Place::of(root), "`crate = …` is given once, before the `impl`");
             }
         }
         method.options = method.options.with_flags(&method.item.sig.inputs, &method.item.block);

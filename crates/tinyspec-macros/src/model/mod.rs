@@ -117,7 +117,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
             && source::is_plain(&model.item.ident, name)
         {
             let message = format!(
-                "`{name}` is no #[model]: write `#[model]` before its definition if it holds tensors, or `#[model(skip)]` before this field"
+                "`{name}` is not a #[model]: write `#[model]` before its definition if it holds tensors, or `#[model(skip)]` before this field"
             );
             reader.diagnostics.error(Place::of(name), message);
         }
@@ -273,8 +273,7 @@ impl ModelStruct {
                     generics.push(parameter.ident.to_string())
                 }
                 GenericParam::Lifetime(lifetime) => {
-                    let message =
-                        "a model owns what it holds: leave the lifetime out, and write its fields without `&`";
+                    let message = "a model owns what it holds: remove the lifetime, and write its fields without `&`";
                     diagnostics.error(Place::of(lifetime), message);
                 }
                 other => {
@@ -375,7 +374,7 @@ impl VisitMut for Static {
     }
 }
 
-/// `; did you mean …?`, of the first word that is no option.
+/// `; did you mean …?`, of the first word that is not an option.
 fn near(options: &TokenStream, known: &[&str]) -> String {
     let Ok(metas) = NestedMeta::parse_meta_list(options.clone()) else { return String::new() };
     let words = metas.iter().filter_map(|meta| match meta {
@@ -404,7 +403,7 @@ fn read_field(field: &Field, diagnostics: &mut Diagnostics) -> Option<ModelField
     plain.attrs.retain(|attribute| !is_ours(attribute) && !attributes::is_conditional(attribute));
     for attribute in field.attrs.iter().filter(|attribute| attributes::is_conditional(attribute)) {
         let message =
-            "a field is there for every configuration: put the condition before a whole struct, one for each case";
+            "a field exists in every configuration: put the condition before a whole struct, one for each case";
         diagnostics.error(Place::of(attribute), message);
     }
     let mut written = WrittenField::default();
@@ -412,7 +411,7 @@ fn read_field(field: &Field, diagnostics: &mut Diagnostics) -> Option<ModelField
         let Meta::List(list) = &attribute.meta else {
             diagnostics.error(
                 Place::of(attribute),
-                "a field says `#[model(buffer)]`, `#[model(skip)]`, `#[model(len = 6)]`, `#[model(none)]` or `#[model(init = zeros)]`",
+                "the options of a field are `#[model(buffer)]`, `#[model(skip)]`, `#[model(len = 6)]`, `#[model(none)]` or `#[model(init = zeros)]`",
             );
             continue;
         };
@@ -420,7 +419,7 @@ fn read_field(field: &Field, diagnostics: &mut Diagnostics) -> Option<ModelField
             Ok(Ok(read)) => written = read,
             Ok(Err(error)) => {
                 let near = near(&list.tokens, &["buffer", "skip", "len", "none", "init"]);
-                let message = "a field says `buffer` (a state that is not trained), `skip`, `len = 6` (of a `Vec`), `none` (of an `Option`) or `init = zeros`";
+                let message = "the options of a field are `buffer` (a state that is not trained), `skip`, `len = 6` (of a `Vec`), `none` (of an `Option`) or `init = zeros`";
                 diagnostics.error(error.span(), format!("{message}{near}"));
             }
             Err(error) => diagnostics.syntax(error),
@@ -431,7 +430,7 @@ fn read_field(field: &Field, diagnostics: &mut Diagnostics) -> Option<ModelField
         (written.none.is_present() && !has_type(&field.ty, "Option"), "none", "an `Option`"),
     ];
     for (_, option, of) in misplaced.into_iter().filter(|(is_misplaced, ..)| *is_misplaced) {
-        diagnostics.error(Place::of(&field.ty), format!("`{option}` is said of {of}, not of this field"));
+        diagnostics.error(Place::of(&field.ty), format!("`{option}` applies to {of}, not to this field"));
     }
     let init = match &written.init {
         None => quote!(default),
@@ -456,7 +455,7 @@ fn read_field(field: &Field, diagnostics: &mut Diagnostics) -> Option<ModelField
         },
     };
     if written.buffer.is_present() && written.skip.is_present() {
-        let message = "`skip` leaves the field out of the model, `buffer` makes it a part: one of them";
+        let message = "`skip` leaves the field out of the model, `buffer` makes it a part of it: choose one";
         diagnostics.error(written.skip.span(), message);
     }
     let options =

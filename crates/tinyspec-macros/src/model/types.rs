@@ -39,7 +39,7 @@ pub struct ModelType {
     pub constants: Vec<String>,
     /// Its fields but the skipped ones.
     pub fields: Vec<(String, FieldType)>,
-    /// Fields that are no part of it.
+    /// Fields that are not a part of it.
     pub skipped: Vec<String>,
     /// Fields whose types have mistakes.
     pub wrong: Vec<String>,

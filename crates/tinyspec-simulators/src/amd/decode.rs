@@ -191,7 +191,7 @@ impl<'line> Modifiers<'line> {
     }
 
     pub fn number(&mut self, name: &str) -> Result<Option<i64>, Refusal> {
-        self.value(name).map(|text| number(text).ok_or_else(|| format!("`{text}` is no number"))).transpose()
+        self.value(name).map(|text| number(text).ok_or_else(|| format!("`{text}` is not a number"))).transpose()
     }
 
     /// `[0,1,1]`
@@ -235,7 +235,7 @@ pub(super) fn decode(chip: &'static str, entry: &Entry) -> Result<Code, Simulato
         let found = disassembler.instruction(&entry.code[at..], entry.address + at as u64);
         let Some((bytes, text)) = found else {
             let at = Position { line: listing.len() as u32 + 1, column: 1 };
-            return Err(SimulatorError::Syntax { at, reason: "these bytes are no instruction".into() });
+            return Err(SimulatorError::Syntax { at, reason: "these bytes are not an instruction".into() });
         };
         listing.push(text);
         let before = entry.source_lines.partition_point(|&(from, _)| from <= entry.address + at as u64);
@@ -376,7 +376,7 @@ fn step(context: &Context, lines: &[Line]) -> Result<Step, Refusal> {
 
 fn dual(context: &Context, first: &Line, second: &Line) -> Result<Step, Refusal> {
     let half = |line: &Line| {
-        let name = line.mnemonic.strip_prefix("v_dual_").ok_or("it is no half of a dual instruction")?;
+        let name = line.mnemonic.strip_prefix("v_dual_").ok_or("it is not a half of a dual instruction")?;
         vector::decode(context, &Line { mnemonic: format!("v_{name}"), ..line.clone() })
     };
     let (x, mut reads, mut writes) = half(first)?;

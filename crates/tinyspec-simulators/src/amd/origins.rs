@@ -125,7 +125,7 @@ fn of(access: &Access, state: &Origins) -> u64 {
 
 fn flow(step: &Step, code: &Code, arguments: u64, leaves_out: bool, state: &mut Origins) {
     let registers = |span: &Span| usize::from(span.first)..usize::from(span.first + span.count);
-    // Parameters come from the segment of arguments; what is loaded from elsewhere is no address.
+    // Parameters come from the segment of arguments; what is loaded from elsewhere is not an address.
     if let Action::Access(access) = &step.action {
         let is_argument = match access.base {
             Base::Scalar { first, more: None } => state[usize::from(first)] == arguments,

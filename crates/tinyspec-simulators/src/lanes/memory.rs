@@ -15,7 +15,7 @@ use tinyspec_backends::host_memory::HostMemory;
 pub(crate) const MOST_LANES: usize = 64;
 /// Elements of an access, at the most.
 pub(crate) const MOST_ELEMENTS: usize = 8;
-/// Where LOCAL memory begins in its own space: 0 is no address of a buffer.
+/// Where LOCAL memory begins in its own space: 0 is not an address of a buffer.
 pub(crate) const LOCAL_BASE: u64 = 1024;
 
 /// Bytes of a word. A number of fewer is changed atomically with the word around it: what of it is beyond the buffer may be
@@ -52,7 +52,7 @@ impl Region {
                 Given::Memory { start, bytes, name: None } => (format!("buffer {number}"), start, bytes),
                 Given::Value(_) => (format!("parameter {number}"), std::ptr::null_mut(), 0),
             };
-            // SAFETY: as the caller promises; of what is no memory no byte is used.
+            // SAFETY: as the caller promises; of what is not memory no byte is used.
             unsafe { Region::new(name, start as u64, start, bytes) }
         };
         given.iter().enumerate().map(region).collect()
@@ -269,7 +269,7 @@ impl Memory {
         let is_off = |lane: &usize| !access.addresses[*lane].is_multiple_of(bytes as u64);
         let lanes: Mask = lanes_of(access.mask).filter(is_off).fold(0, |mask, lane| mask | 1 << lane);
         let address = access.addresses[(lanes.trailing_zeros() as usize).min(MOST_LANES - 1)];
-        let reason = format!("{verb} {bytes} bytes at address {address:#x}, which is no multiple of {bytes}");
+        let reason = format!("{verb} {bytes} bytes at address {address:#x}, which is not a multiple of {bytes}");
         Trouble::new(FaultKind::Misaligned, lanes, reason)
     }
 

@@ -30,7 +30,7 @@ pub fn add(kernel: &LinearKernel, mut code: Vec<u8>) -> Vec<u8> {
             buffer.bytes = elements.and_then(|elements| elements.checked_mul(dtype.size()));
         }
     }
-    for (buffer, name) in buffers.iter_mut().zip(kernel.by_hand.iter().flatten()) {
+    for (buffer, name) in buffers.iter_mut().zip(kernel.hand_written.iter().flatten()) {
         buffer.name = Some(name.clone());
     }
     code.extend(MARK.bytes());

@@ -101,5 +101,5 @@ fn d(value: f64) -> u64 {
     value.to_bits()
 }
 
-/// What every f32 result that is no number is.
+/// What every f32 result that is not a number is.
 const NAN: u64 = 0x7fff_ffff;

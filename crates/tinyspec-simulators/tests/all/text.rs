@@ -17,7 +17,7 @@ fn errors_name_line_and_column() {
         ("add.s32 %r1, %r2;", "line 6, column 1: `add.s32` takes 3 operands, not 2"),
         ("bra away;", "line 6, column 1: there is no label `away`"),
         ("a: ret; a: ret;", "line 6, column 9: `a` is there twice"),
-        ("mov.b32 %r1, 0f3f8;", "line 6, column 14: this is no float: 0f takes 8 digits, 0d 16"),
+        ("mov.b32 %r1, 0f3f8;", "line 6, column 14: this is not a float: 0f takes 8 digits, 0d 16"),
         ("mov.u32 %r1, #;", "line 6, column 14: `#` begins no token"),
         ("/* open", "line 6, column 1: a comment is never closed"),
         ("@%r1 ret;", "line 6, column 6: there is no predicate `%r1`"),

@@ -42,7 +42,7 @@ pub enum Refusal {
     NotReady,
     /// A kernel left its memory.
     Address,
-    /// A kernel's address is no multiple of what it accesses.
+    /// A kernel's address is not a multiple of what it accesses.
     Misaligned,
     /// A kernel needs more than there is.
     Resources,

@@ -97,7 +97,7 @@ fn bitcast(source: &Array, dtype: DType) -> Result<Array> {
     let mut shape = source.shape.clone();
     match shape.last_mut() {
         Some(last) => *last = *last * source.dtype.size() / dtype.size().max(1),
-        None => return Err(value_error(Op::Bitcast.name(), format!("a scalar {} is no {dtype}", source.dtype))),
+        None => return Err(value_error(Op::Bitcast.name(), format!("a scalar {} does not fit {dtype}", source.dtype))),
     }
     Array::from_bytes(dtype, &shape, &source.to_bytes())
 }

@@ -17,8 +17,8 @@ pub(in super::super) fn encode(kernel: &LinearKernel) -> Vec<u8> {
         number(slot as usize);
         number(offset);
     }
-    bytes.push(kernel.by_hand.is_some() as u8);
-    let names = kernel.by_hand.as_deref().unwrap_or_default().join(" ");
+    bytes.push(kernel.hand_written.is_some() as u8);
+    let names = kernel.hand_written.as_deref().unwrap_or_default().join(" ");
     bytes.extend_from_slice(&(names.len() as u64).to_le_bytes());
     bytes.extend_from_slice(names.as_bytes());
     bytes.extend(graph_code::encode(&kernel.graph, &[kernel.linear]));
@@ -46,16 +46,16 @@ pub(in super::super) fn decode(name: &str, bytes: &[u8]) -> Result<LinearKernel,
         let slot = u32::try_from(number()?).map_err(|_| damaged())?;
         local_offsets.push((slot, number()?));
     }
-    let (is_by_hand, tail) = rest.split_first().ok_or_else(damaged)?;
+    let (is_hand_written, tail) = rest.split_first().ok_or_else(damaged)?;
     let (length, tail) = tail.split_first_chunk::<8>().ok_or_else(damaged)?;
     let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| damaged())?;
     let (names, rest) = tail.split_at_checked(length).ok_or_else(damaged)?;
     let names = std::str::from_utf8(names).map_err(|_| damaged())?;
-    let by_hand = (*is_by_hand != 0).then(|| names.split_whitespace().map(str::to_string).collect());
+    let hand_written = (*is_hand_written != 0).then(|| names.split_whitespace().map(str::to_string).collect());
     let (graph, roots) = graph_code::decode(rest)?;
     let &[linear] = roots.as_slice() else { return Err(damaged()) };
     let (grid, name) = (Grid::of(&graph, linear), name.into());
-    Ok(LinearKernel { graph, linear, name, params, local_offsets, scratch_bytes, global_trips, grid, by_hand })
+    Ok(LinearKernel { graph, linear, name, params, local_offsets, scratch_bytes, global_trips, grid, hand_written })
 }
 
 fn checksum(bytes: &[u8]) -> u64 {

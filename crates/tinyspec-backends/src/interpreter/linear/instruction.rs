@@ -107,7 +107,7 @@ pub(in super::super) struct Code {
     pub params: usize,
     pub scratch_bytes: usize,
     /// Names of buffers, where parallel loops are watched for iterations that meet.
-    pub by_hand: Option<Vec<String>>,
+    pub hand_written: Option<Vec<String>>,
 }
 
 /// What the named dims of a call make of its code.
@@ -151,7 +151,7 @@ impl Code {
 
     /// A buffer, for messages.
     pub fn buffer(&self, slot: u32) -> String {
-        match self.by_hand.as_ref().and_then(|names| names.get(slot as usize)) {
+        match self.hand_written.as_ref().and_then(|names| names.get(slot as usize)) {
             Some(name) => format!("`{name}`"),
             None => format!("buffer {slot}"),
         }

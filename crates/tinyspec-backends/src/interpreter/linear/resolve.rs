@@ -29,7 +29,7 @@ pub(in super::super) fn resolve(kernel: &LinearKernel) -> Result<Code, BackendEr
         name: kernel.name.clone(),
         params: kernel.params,
         scratch_bytes: kernel.scratch_bytes,
-        by_hand: kernel.by_hand.clone(),
+        hand_written: kernel.hand_written.clone(),
         ..Code::default()
     };
     let graph = &kernel.graph;
@@ -174,7 +174,7 @@ impl<'a> Resolver<'a> {
             Op::Ins => {
                 let known = Single::of(graph, node).filter(|known| known.arity() == sources.len());
                 let Some(instruction) = known else {
-                    return Err(self.refuse(node, "it is no instruction that is known"));
+                    return Err(self.refuse(node, "it is not an instruction that is known"));
                 };
                 let mut registers = [Register { start: 0, lanes: 0 }; 2];
                 for (register, &source) in registers.iter_mut().zip(sources) {
@@ -222,7 +222,7 @@ impl<'a> Resolver<'a> {
                 Ok(target)
             }
             Op::Load => self.load(node, lanes),
-            _ => Err(self.refuse(node, "it is no instruction of a linear kernel")),
+            _ => Err(self.refuse(node, "it is not an instruction of a linear kernel")),
         }
     }
 

@@ -37,7 +37,7 @@ pub(super) unsafe fn run(code: &Code, params: &[*mut u8], trips: Range<usize>) -
     for &(lane, value) in &bound.lanes {
         file[lane as usize] = value;
     }
-    let watch = code.by_hand.is_some().then(Watch::default);
+    let watch = code.hand_written.is_some().then(Watch::default);
     // Scratch holds what stands out: nan in floats, -1 in integers.
     let scratch = HostMemory::new(code.scratch_bytes)?;
     host_memory::write(&scratch, &vec![0xff; code.scratch_bytes])?;

@@ -49,7 +49,7 @@ impl Run<'_> {
                 let lanes = (1..=element_count(&shape)? as u64).collect();
                 Ok((buffer, Rc::new(Array::new(DType::U64, &shape, lanes)?)))
             }
-            _ => Err(refuse(self.graph, node, "is no address")),
+            _ => Err(refuse(self.graph, node, "is not an address")),
         }
     }
 

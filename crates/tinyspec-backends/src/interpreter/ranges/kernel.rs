@@ -222,7 +222,7 @@ impl<'a> Run<'a> {
                 let at = match SpecialIndex::of(graph, node) {
                     Some(SpecialIndex::Group(dimension)) => self.group[dimension],
                     Some(SpecialIndex::Thread(dimension)) => place(self.grid.threads, self.thread)[dimension],
-                    None => return Err(refuse(graph, node, "is no index of a workgroup or thread")),
+                    None => return Err(refuse(graph, node, "is not an index of a workgroup or thread")),
                 };
                 Ok(Value::Array(Rc::new(Array::scalar(Const::int(graph.dtype(node), at as i128)))))
             }
@@ -244,7 +244,7 @@ impl<'a> Run<'a> {
     fn iterate(&mut self, ranges: &[NodeId], body: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
         let Some((&range, inner)) = ranges.split_first() else { return body(self) };
         if self.graph.op(range) != Op::Range {
-            return Err(refuse(self.graph, range, "is no Range to loop over"));
+            return Err(refuse(self.graph, range, "is not a Range to loop over"));
         }
         let bound = self.graph.source(range, 0);
         self.demand(bound)?;
@@ -292,7 +292,7 @@ impl<'a> Run<'a> {
         let sources: Vec<Rc<Array>> =
             self.graph.sources(node).iter().map(|&source| self.array(source)).collect::<Result<_>>()?;
         let instruction = Instruction::of(self.graph, node).filter(|known| known.arity() == sources.len());
-        let instruction = instruction.ok_or_else(|| refuse(self.graph, node, "is no instruction that is known"))?;
+        let instruction = instruction.ok_or_else(|| refuse(self.graph, node, "is not an instruction that is known"))?;
         let shape = shape(self.graph, node)?;
         let sources = sources.iter().map(|source| source.expanded(Op::Ins, &shape)).collect::<Result<Vec<_>>>()?;
         let numbers: Vec<Vec<f64>> = sources.iter().map(Array::to_floats).collect();
@@ -313,7 +313,7 @@ impl<'a> Run<'a> {
     pub fn array(&self, node: NodeId) -> Result<Rc<Array>> {
         match self.value(node)? {
             Value::Array(array) => Ok(array),
-            _ => Err(refuse(self.graph, node, "is no value")),
+            _ => Err(refuse(self.graph, node, "is not a value")),
         }
     }
 }

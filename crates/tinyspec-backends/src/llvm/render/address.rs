@@ -74,7 +74,7 @@ impl Renderer<'_, '_> {
             Some((base, Some(index))) if self.lanes(index)? > 1 => self.gathered(base, index),
             Some((base, Some(index))) => self.address_of(base, &Affine::of(self.graph, index)),
             Some((base, None)) => self.address_of(base, &Affine::default()),
-            None => Err(self.unsupported(place, "it is no place in a buffer of one axis")),
+            None => Err(self.unsupported(place, "it is not a place in a buffer of one axis")),
         }
     }
 

@@ -131,7 +131,7 @@ impl Renderer<'_, '_> {
             _ => return Err(self.unsupported(node, "loops close in the order in which they opened")),
         };
         let Some(body) = level.body else {
-            return Err(self.unsupported(node, "it closes what is no loop"));
+            return Err(self.unsupported(node, "it closes something that is not a loop"));
         };
         let latch = self.emit.block();
         let step = self.emit.int(body.index.kind, 1, 1);

@@ -60,7 +60,7 @@ impl Renderer<'_, '_> {
         let function = parse(self.context, &definition(&name), &name)
             .and_then(admitted)
             .and_then(|parsed| link(self.module, parsed, &name))
-            .map_err(|reason| self.unsupported(node, &format!("its code is no body of a function: {reason}")));
+            .map_err(|reason| self.unsupported(node, &format!("its code is not a body of a function: {reason}")));
         function?;
         self.customs.push(definition(""));
         Ok(name)

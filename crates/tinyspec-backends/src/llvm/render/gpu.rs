@@ -100,7 +100,7 @@ impl Renderer<'_, '_> {
         let kind = self.kind(node);
         let bound = self.graph.as_int(self.graph.source(node, 0)).and_then(|bound| u32::try_from(bound).ok());
         let (Some(index), Some(bound)) = (SpecialIndex::of(self.graph, node), bound) else {
-            return Err(self.unsupported(node, "it is no index of a launch"));
+            return Err(self.unsupported(node, "it is not an index of a launch"));
         };
         let name = match self.family {
             Family::Cpu => return Err(self.unsupported(node, "a CPU has no workgroups")),

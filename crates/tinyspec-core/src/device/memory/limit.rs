@@ -7,7 +7,7 @@ use tinyspec_backends::settings;
 /// The limit of `TINYSPEC_MEMORY` in bytes.
 ///
 /// # Errors
-/// When it is no size.
+/// When it is not a size.
 pub(crate) fn from_environment() -> Result<Option<u64>> {
     size_of_environment("TINYSPEC_MEMORY")
 }
@@ -15,7 +15,7 @@ pub(crate) fn from_environment() -> Result<Option<u64>> {
 /// What a variable says in bytes, such as `512MB`, `2 GiB` or a plain number.
 ///
 /// # Errors
-/// When it is no size.
+/// When it is not a size.
 pub(crate) fn size_of_environment(variable: &'static str) -> Result<Option<u64>> {
     let parse = |text: &str| text.parse::<ByteSize>().ok();
     let size = settings::read(variable, "a size, such as `512MB`, `2GiB` or a number of bytes", parse)?;

@@ -82,7 +82,7 @@ impl Conditions<'_> {
         if self.graph.op(node) != Op::End {
             return gate(self.graph, node);
         }
-        // What threads share is no part of a block.
+        // What threads share is not a part of a block.
         let range = self.graph.source(node, 1);
         if matches!(self.graph.arg(range), Arg::Range { axis: AxisType::Global | AxisType::Thread, .. }) {
             return None;

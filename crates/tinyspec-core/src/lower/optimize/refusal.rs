@@ -49,7 +49,7 @@ pub enum Refusal {
     #[error("it is the only op of its schedule")]
     NotAlone,
     /// A Block on a kernel without a matrix of scores.
-    #[error("the kernel is no sum over a matrix of products, or the device has workgroups: there are no blocks")]
+    #[error("the kernel is not a sum over a matrix of products, or the device has workgroups: there are no blocks")]
     NoBlocks,
     /// Scatter on a kernel whose results are anything but sums at places.
     #[error("the kernel's results are not sums at places that data name, or the device has workgroups")]
@@ -121,7 +121,7 @@ pub enum Refusal {
     #[error("axis {0} has no even number of trips")]
     OddPairs(AxisName),
     /// Pipeline on anything but a serial loop over outputs.
-    #[error("axis {0} is no loop of known length over outputs")]
+    #[error("axis {0} is not a loop of known length over outputs")]
     NoLoop(AxisName),
     /// A sum that is carried from trip to trip.
     #[error("a sum is carried from trip to trip")]

@@ -61,7 +61,7 @@ fn candidates(schedule: &Schedule) -> Vec<&KernelCall> {
         (graph.sources(call.node).len(), call.outputs, size)
     };
     let plain: Vec<&KernelCall> =
-        schedule.calls.iter().filter(|call| call.written.is_none() && !call.takes_dims(graph)).collect();
+        schedule.calls.iter().filter(|call| call.hand_written.is_none() && !call.takes_dims(graph)).collect();
     for call in &plain {
         alike.entry(key(call)).or_default().insert(call.kernel);
     }

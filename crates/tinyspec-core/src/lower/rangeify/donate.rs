@@ -99,7 +99,7 @@ fn one(schedule: &mut Schedule, wish: Donation) -> Result<Option<bool>> {
     }
     let position = |node: NodeId| arguments[writer].iter().position(|&argument| argument == node);
     let Some(place) = position(buffer) else { return Ok(None) };
-    let is_by_hand = schedule.calls[writer].written.is_some();
+    let is_by_hand = schedule.calls[writer].hand_written.is_some();
     let is_updated = (writer + 1..arguments.len()).any(|call| writes(call, buffer));
     let kernel = match position(input) {
         Some(read) => match in_place(graph, schedule.calls[writer].kernel, place as u32, read as u32, !is_by_hand)? {
@@ -299,11 +299,13 @@ impl Rebuild {
                 places.insert(buffer, written);
             }
             nodes.insert(number, node);
-            let mut written = call.written.clone();
-            if let (Some(written), Some((_, read)), true) = (&mut written, &self.kernel, number == self.writer) {
-                written.buffers.remove(*read);
+            let mut hand_written = call.hand_written.clone();
+            if let (Some(hand_written), Some((_, read)), true) =
+                (&mut hand_written, &self.kernel, number == self.writer)
+            {
+                hand_written.buffers.remove(*read);
             }
-            calls.push(KernelCall { node, kernel, written, ..call.clone() });
+            calls.push(KernelCall { node, kernel, hand_written, ..call.clone() });
         }
         let leaves: Vec<NodeId> = schedule.outputs.iter().map(|&output| behind_after(graph, output)).collect();
         schedule.outputs = leaves.into_iter().map(|output| place(&places, output)).collect();

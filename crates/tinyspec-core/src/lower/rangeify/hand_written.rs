@@ -26,11 +26,11 @@ pub(super) fn calls(graph: &Graph, live: &[NodeId]) -> Result<HandWrittenCalls> 
     let mut calls = HandWrittenCalls::default();
     for &call in live {
         let Some(code) = kernel::code(graph, call) else { continue };
-        let written = call_of(graph, call, code).map_err(|error| {
+        let hand_written = call_of(graph, call, code).map_err(|error| {
             let place = results_of(graph, call).find(|&(result, _)| !graph.locations(result).is_empty());
             locate(graph, place.map_or(call, |(result, _)| result), error)
         })?;
-        calls.insert(call, written);
+        calls.insert(call, hand_written);
     }
     Ok(calls)
 }
@@ -66,7 +66,7 @@ impl WrittenCall {
 
 impl Assembly<'_> {
     /// The Calls for a kernel written by hand: copies of what it updates, then the kernel.
-    pub(super) fn written(&mut self, walk: &Walk, call: NodeId) -> Result<Vec<KernelCall>> {
+    pub(super) fn hand_written(&mut self, walk: &Walk, call: NodeId) -> Result<Vec<KernelCall>> {
         let WrittenCall { specialised, name } = &walk.calls[&call];
         let arguments: Vec<NodeId> = self.tensors.sources(call)[1..=specialised.buffers.len()].to_vec();
         let sink = self.graph.import(&specialised.graph, &[specialised.sink], |_, _| Ok(None))?[0];
@@ -107,7 +107,7 @@ impl Assembly<'_> {
                         outputs: 1,
                         locations: locations.clone(),
                         reduces: vec![],
-                        written: None,
+                        hand_written: None,
                         definition: None,
                     });
                     after
@@ -132,8 +132,8 @@ impl Assembly<'_> {
                 buffers.push(specialised.buffers[slot].clone());
             }
         }
-        let written = Some(HandWritten { name: name.clone(), buffers });
-        calls.push(KernelCall { node, kernel: sink, outputs, locations, reduces: vec![], written, definition });
+        let hand_written = Some(HandWritten { name: name.clone(), buffers });
+        calls.push(KernelCall { node, kernel: sink, outputs, locations, reduces: vec![], hand_written, definition });
         Ok(calls)
     }
 

@@ -62,8 +62,8 @@ struct Shape {
 fn gains(a: &Kernel, b: &Kernel, a_shape: &Shape, b_shape: &Shape, costs: &Costs) -> bool {
     let shares = a.inputs.iter().any(|input| b.inputs.contains(input));
     a.device == b.device
-        && a.written.is_none()
-        && b.written.is_none()
+        && a.hand_written.is_none()
+        && b.hand_written.is_none()
         && !a.is_alone
         && !b.is_alone
         && a.online == b.online

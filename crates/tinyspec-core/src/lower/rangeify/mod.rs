@@ -65,7 +65,7 @@ pub struct KernelCall {
     /// The Reduces that it computes, in the tensor graph that was cut into kernels.
     pub reduces: Vec<NodeId>,
     /// Written by hand: its schedule is the user's.
-    pub written: Option<HandWritten>,
+    pub hand_written: Option<HandWritten>,
     /// The definition of a hand-written kernel, unless it is called on the same line.
     pub definition: Option<Location>,
 }
@@ -246,8 +246,8 @@ fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs, refused: &Refused)
     forced.extend(refused.fused.iter().map(|&node| (node, Reason::Direction)));
     forced.extend(refused.unfused.iter().map(|&node| (node, Reason::Unfused)));
     let calls = hand_written::calls(graph, &live)?;
-    for (&call, written) in &calls {
-        for input in written.inputs(graph, call) {
+    for (&call, hand_written) in &calls {
+        for input in hand_written.inputs(graph, call) {
             forced.entry(input).or_insert(Reason::Call);
         }
     }
@@ -276,8 +276,8 @@ fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs, refused: &Refused)
     let mut apart = Vec::new();
     for members in groups {
         let family = members.first().and_then(|&member| walk.kernels[member].online);
-        match members.first().and_then(|&member| walk.kernels[member].written) {
-            Some(call) => schedule.extend(assembly.written(&walk, call)?),
+        match members.first().and_then(|&member| walk.kernels[member].hand_written) {
+            Some(call) => schedule.extend(assembly.hand_written(&walk, call)?),
             None => schedule.extend(assembly.calls(&mut walk, &members, &values, &mut apart)?),
         }
         online.resize(schedule.len(), family);
@@ -306,7 +306,7 @@ fn check(graph: &Graph, node: NodeId) -> Result<()> {
                 None => Ok(()),
                 Some(from) => {
                     let to = device(node).map(Device::to_string).unwrap_or_default();
-                    let message = format!("a move from {from} to {to} is no kernel");
+                    let message = format!("a move from {from} to {to} is not a kernel");
                     Err(Error::new(ErrorKind::Unsupported, Op::Load.name(), message)
                         .help("realize the value, then move its data"))
                 }
@@ -414,7 +414,7 @@ impl Assembly<'_> {
         for location in &locations {
             self.graph.locate(node, location.clone());
         }
-        Ok(KernelCall { node, kernel: closed.sink, outputs, locations, reduces, written: None, definition: None })
+        Ok(KernelCall { node, kernel: closed.sink, outputs, locations, reduces, hand_written: None, definition: None })
     }
 
     /// A new flat Buffer for a tensor node.

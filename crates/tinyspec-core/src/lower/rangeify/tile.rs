@@ -13,7 +13,7 @@ use tinyspec_ir::{Arg, Graph, NodeId, Op};
 /// Which operands of a sum of products other results need again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reuse {
-    /// It is no sum of products, or each element is read once.
+    /// It is not a sum of products, or each element is read once.
     None,
     /// One: a matrix times a vector.
     One,

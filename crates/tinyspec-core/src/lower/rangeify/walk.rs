@@ -75,7 +75,7 @@ pub(super) struct Kernel {
     /// Their loops, one an axis.
     pub(super) loops: usize,
     /// The Call of a kernel written by hand, which this one stands for.
-    pub(super) written: Option<NodeId>,
+    pub(super) hand_written: Option<NodeId>,
     /// Its loops differ from those of its output, or it could not be lowered together with others: nothing is fused into its kernel.
     pub(super) is_alone: bool,
     /// The matrices that it sums over in blocks.
@@ -192,7 +192,7 @@ impl<'a> Walk<'a> {
             return self.meet(&demands, Met::Zero);
         }
         if let Some((call, _)) = call_result(self.tensors, node) {
-            let kernel = self.written(call)?;
+            let kernel = self.hand_written(call)?;
             self.writer.insert(node, kernel);
             return self.meet(&demands, Met::Load);
         }
@@ -355,7 +355,7 @@ impl<'a> Walk<'a> {
         let size = shape(self.tensors, need.node);
         let kernel = &self.kernels[home];
         if need.gate.is_some()
-            || kernel.written.is_some()
+            || kernel.hand_written.is_some()
             || kernel.is_alone
             || elements(size) != elements(&kernel.extents)
             || kernel.outputs.len() >= self.costs.outputs
@@ -408,7 +408,7 @@ impl<'a> Walk<'a> {
             located: Vec::new(),
             reduces: Vec::new(),
             loops: 0,
-            written: None,
+            hand_written: None,
             is_alone: false,
             online: None,
             running: SmallVec::new(),
@@ -419,8 +419,8 @@ impl<'a> Walk<'a> {
     }
 
     /// The kernel that stands for a Call; all of its arguments are read from memory.
-    fn written(&mut self, call: NodeId) -> Result<usize> {
-        if let Some(kernel) = self.kernels.iter().position(|kernel| kernel.written == Some(call)) {
+    fn hand_written(&mut self, call: NodeId) -> Result<usize> {
+        if let Some(kernel) = self.kernels.iter().position(|kernel| kernel.hand_written == Some(call)) {
             return Ok(kernel);
         }
         let number = self.kernels.len();
@@ -438,7 +438,7 @@ impl<'a> Walk<'a> {
             located: vec![call],
             reduces: Vec::new(),
             loops: 0,
-            written: Some(call),
+            hand_written: Some(call),
             is_alone: false,
             online: None,
             running: SmallVec::new(),

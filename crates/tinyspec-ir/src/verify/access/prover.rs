@@ -18,7 +18,7 @@ enum Kind {
     /// The floored quotient of two sums.
     Quotient(Poly, Poly),
     /// The first sum where the condition holds (all of these are at least 0), else the second. The node that decides,
-    /// as in `Node`: of a condition that is no comparison of whole numbers nothing else is known.
+    /// as in `Node`: of a condition that is not a comparison of whole numbers nothing else is known.
     Choice { by: NodeId, other: bool, yes: Poly, if_yes: Vec<Poly>, no: Poly, if_no: Vec<Poly> },
 }
 
@@ -389,7 +389,7 @@ impl<'a> Prover<'a> {
         factors
     }
 
-    /// A sum that is 0, solved for a symbol that is no loop variable.
+    /// A sum that is 0, solved for a symbol that is not a loop variable.
     pub fn solve(&self, zero: &Poly) -> Option<(Symbol, Poly)> {
         let is_free = |symbol: &Symbol| !matches!(self.kinds[*symbol as usize], Kind::Node(..));
         zero.symbols().into_iter().filter(is_free).find_map(|symbol| {

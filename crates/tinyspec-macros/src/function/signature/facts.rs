@@ -67,7 +67,7 @@ pub fn made_dims(
     while !left.is_empty() {
         let next = left.iter().position(|fact| left.iter().all(|other| !mentions(&fact.by, &other.dim.to_string())));
         let Some(next) = next else {
-            reader.diagnostics.error(Place::of(&left[0].dim), "these facts go in a circle");
+            reader.diagnostics.error(Place::of(&left[0].dim), "these facts are circular");
             break;
         };
         let Fact { dim, by } = left.remove(next);

@@ -51,7 +51,7 @@ pub fn refuse_qualifiers(written: &syn::Signature, diagnostics: &mut Diagnostics
     if let Some(clause) = &written.generics.where_clause
         && !written.generics.type_params().any(|parameter| is_dtype(written, &parameter.ident))
     {
-        diagnostics.error(Place::of(clause), "the names in `<…>` are dims, which have no bounds of types; `#[function(bounds(B: 1..=4096))]` bounds sizes");
+        diagnostics.error(Place::of(clause), "the names in `<…>` are dims, which cannot have type bounds; `#[function(bounds(B: 1..=4096))]` bounds sizes");
     }
 }
 
@@ -83,7 +83,7 @@ pub fn declared_dims(written: &syn::Signature, diagnostics: &mut Diagnostics) ->
                 if (!parameter.bounds.is_empty() || parameter.default.is_some()) && !is_dtype(written, &parameter.ident)
                 {
                     let message = format!(
-                        "`{}` is a dim: it has no bounds of types; `#[function(bounds({}: 1..=4096))]` bounds its size",
+                        "`{}` is a dim: it cannot have type bounds; `#[function(bounds({}: 1..=4096))]` bounds its size",
                         parameter.ident, parameter.ident
                     );
                     diagnostics.error(Place::of(parameter), message);
@@ -161,7 +161,7 @@ pub fn read_parameter(
                     && is_plain(function, name)
                 {
                     let message = format!(
-                        "`{name}` is no #[model], and a #[function] takes tensors, numbers and models: write `#[model]` before its definition, or pass its tensors"
+                        "`{name}` is not a #[model], and a #[function] takes tensors, numbers and models: write `#[model]` before its definition, or pass its tensors"
                     );
                     reader.diagnostics.error(place, message);
                     return None;
@@ -206,7 +206,7 @@ pub fn read_parameter(
                     // It may as well be no model at all: its companion is not asked for.
                     let shown = source_text(&path.path);
                     let message = format!(
-                        "`{shown}` is passed by value: a model is passed by reference, `&{shown}`; what chooses between graphs, such as an enum, is a function for each"
+                        "`{shown}` is passed by value: a model is passed by reference, `&{shown}`; where an enum would choose between graphs, write a function for each"
                     );
                     reader.diagnostics.error(place, message);
                     None
@@ -250,7 +250,7 @@ fn has_dtype(path: &syn::Path) -> bool {
     }
 }
 
-/// A number, or a name in capitals that is no type of `std`.
+/// A number, or a name in capitals that is not a type of `std`.
 pub fn may_be_size(argument: &GenericArgument) -> bool {
     match argument {
         GenericArgument::Const(_) => true,

@@ -35,7 +35,7 @@ impl TypeReader<'_> {
         if segment.ident != "Tensor" {
             let name = source_text(&path.path);
             let help = other_type(written).unwrap_or(help);
-            self.diagnostics.error(Place::of(written), format!("`{name}` is no tensor type; {help}"));
+            self.diagnostics.error(Place::of(written), format!("`{name}` is not a tensor type; {help}"));
             return None;
         }
         let PathArguments::AngleBracketed(arguments) = &segment.arguments else {
@@ -65,7 +65,7 @@ impl TypeReader<'_> {
         if found.is_none() {
             if self.names.iter().any(|(dim, _)| *dim == name) {
                 let message = format!(
-                    "`{name}` is a dim, and the dtype comes first, as in `Tensor<f32, {name}>`: a function of other dtypes is another function"
+                    "`{name}` is a dim, and the dtype comes first, as in `Tensor<f32, {name}>`: write another function for other dtypes"
                 );
                 self.diagnostics.error_once(Place::of(path), message);
                 return None;
@@ -75,7 +75,7 @@ impl TypeReader<'_> {
                 "float" => "`float` is called `f32`".to_string(),
                 "int" => "`int` is called `i32`".to_string(),
                 "half" => "`half` is called `f16`".to_string(),
-                _ => format!("`{name}` is no dtype; there are {}", dtypes()),
+                _ => format!("`{name}` is not a dtype; the dtypes are {}", dtypes()),
             };
             self.diagnostics.error(Place::of(path), message);
         }
@@ -119,7 +119,7 @@ impl TypeReader<'_> {
                     Ok(number) => return Some(Dim::from(number)),
                     Err(error) => self.diagnostics.error(Place::of(literal), format!("no size: {error}")),
                 },
-                _ => self.diagnostics.error(Place::of(literal), "a dim is a whole number"),
+                _ => self.diagnostics.error(Place::of(literal), "a dim is an integer"),
             },
             Expr::Path(path) => {
                 if let Some(name) = path.path.get_ident()
@@ -212,18 +212,20 @@ pub fn mentions(expression: &Expr, name: &str) -> bool {
     names.1
 }
 
-/// What to write instead of a type that is no tensor.
+/// What to write instead of a type that is not a tensor.
 pub fn other_type(written: &Type) -> Option<&'static str> {
     match written {
-        Type::Slice(_) | Type::Array(_) => Some("several tensors are several parameters, or a tuple as the result"),
+        Type::Slice(_) | Type::Array(_) => {
+            Some("write several tensors as several parameters, or as a tuple in the result")
+        }
         Type::ImplTrait(_) | Type::TraitObject(_) | Type::FnPtr(_) => {
-            Some("a graph has no functions as values and no traits: call the #[function] by its name")
+            Some("a graph has neither function values nor traits: call the #[function] by its name")
         }
         Type::Tuple(_) => Some("a parameter is one tensor or number: take the parts as parameters of their own"),
         Type::Path(path) => {
             let name = path.path.segments.last()?.ident.to_string();
             Some(match name.as_str() {
-                "Vec" => "several tensors are several parameters, or a tuple as the result",
+                "Vec" => "write several tensors as several parameters, or as a tuple in the result",
                 "Option" => "what may be missing is a function of its own",
                 "str" | "String" | "char" => "words choose while tracing: write a function for each",
                 "usize" | "isize" => "a number is a tensor without dims, such as `Tensor<i64>`",

@@ -59,16 +59,16 @@ impl Tracer<'_> {
                     self.declare(&name, Value::Wrong);
                     return Value::UNIT;
                 } else {
-                    format!("`{name}` is no local name: a #[function] changes nothing outside itself")
+                    format!("`{name}` is not a local variable: a #[function] changes nothing outside itself")
                 }
             }
             Expr::Path(_) => "a #[function] changes nothing outside itself: return the new value".to_string(),
             Expr::Field(_) | Expr::Index(_) | Expr::Unary(_) => {
                 self.forget(target);
-                "parts are not assigned to: tensors, lists and tuples are values; `let` a name for the new one"
+                "parts cannot be assigned to: tensors, lists and tuples are values; bind the new one to a name"
                     .to_string()
             }
-            _ => "only names are assigned to".to_string(),
+            _ => "only names can be assigned to".to_string(),
         };
         self.diagnostics.error_instead_of_rustc(whole, Place::of(target), message);
         Value::UNIT
@@ -86,7 +86,7 @@ impl Tracer<'_> {
         }
         let text = crate::diagnostics::source_text(target);
         let message = format!(
-            "`{text}` is a parameter, which optimisers change: what a function changes says `#[model(buffer)]` before its field"
+            "`{text}` is a parameter, which optimisers change: mark what a function changes with `#[model(buffer)]`"
         );
         Some(self.refuse(whole, message))
     }

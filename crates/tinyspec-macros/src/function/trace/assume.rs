@@ -91,7 +91,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// The same where a quotient must be a whole number: `D / 4` is a constant of its own then, and `D` is 4 times that.
+    /// The same where a quotient must be an integer: `D / 4` is a constant of its own then, and `D` is 4 times that.
     fn assume_divisible(
         &mut self,
         place: Place,
@@ -266,7 +266,7 @@ fn quotients_in(dim: &Dim) -> Vec<(Dim, Dim)> {
     quotients.collect()
 }
 
-/// For each constant that `left` is linear in: the value with which it equals `right`, if that is a whole number for sure.
+/// For each constant that `left` is linear in: the value with which it equals `right`, if that is an integer for sure.
 fn solutions(left: &Dim, right: &Dim) -> Vec<(u32, Dim, Dim)> {
     let mut solutions = vec![];
     for (atoms, coefficient) in left.terms() {

@@ -117,7 +117,7 @@ impl Tracer<'_> {
             Value::Dim(_) => Some(
                 "`match` on a size, which is known when the function is called: one graph serves all sizes; write a function for each, and choose where they are called".to_string(),
             ),
-            Value::Model(_) => Some("a model is not matched: its fields are, as in `match &self.bias { Some(b) => … }`".to_string()),
+            Value::Model(_) => Some("match the fields of a model, not the model, as in `match &self.bias { Some(b) => … }`".to_string()),
             _ => None,
         };
         if let Some(message) = refused {
@@ -286,7 +286,7 @@ impl Tracer<'_> {
                 self.is_constant(pattern, &text, &quote!(#path), value)
             }
             (Pat::TupleStruct(_) | Pat::Struct(_), _) => {
-                let message = "a pattern here is a number, a range, a text, `Some(…)`, `None`, or a tuple of them";
+                let message = "a pattern here is a number, a range, a string, `Some(…)`, `None`, or a tuple of them";
                 self.diagnostics.error_instead_of_rustc(pattern, Place::of(pattern), message);
                 Fit::Wrong
             }

@@ -55,7 +55,7 @@ impl Tracer<'_> {
         let named = arguments.iter().find(|argument| matches!(argument, Expr::Assign(_)))?;
         let Expr::Assign(assign) = named else { return None };
         let message = format!(
-            "arguments have no names: write the value alone, `{}`",
+            "arguments are not named: write just the value, `{}`",
             text_of(&assign.right).unwrap_or("value".into())
         );
         self.diagnostics.error_instead_of_rustc(whole, Place::of(named), message);
@@ -153,7 +153,7 @@ impl Tracer<'_> {
             self.arguments(&call.args);
             return Value::Wrong;
         }
-        let message = format!("`{name}` is no #[function] and no method of tensors: only these can be called here");
+        let message = format!("`{name}` is neither a #[function] nor a tensor method: only these can be called here");
         self.diagnostics.error_instead_of_rustc(whole, Place::of(&*call.func), message);
         self.arguments(&call.args);
         Value::Wrong
@@ -282,7 +282,7 @@ impl Tracer<'_> {
         }
         let message = if is_one_of(&model.model.skipped) {
             format!(
-                "`{name}` is `#[model(skip)]`, and no graph knows its value: pass it to the function as a parameter of its own"
+                "`{name}` is `#[model(skip)]`, so a graph cannot know its value: pass it to the function as a parameter of its own"
             )
         } else {
             let fields = model.fields.iter().map(|(field, _)| field.as_str());
@@ -550,7 +550,7 @@ impl Tracer<'_> {
                 }
                 None => self
                     .diagnostics
-                    .error(Place::of(argument), format!("{what}, here it is {shown}, which any size may be")),
+                    .error(Place::of(argument), format!("{what}, here it is {shown}, which may be any size")),
             }
         }
     }

@@ -155,17 +155,17 @@ impl Tracer<'_> {
         Some(Value::Constant { text, path: quote!(#path.#method(#(#given),*)), kind, size: None })
     }
 
-    /// A constant beside a tensor of whole numbers.
+    /// A constant beside a tensor of integers.
     pub(super) fn refuse_unknown_kind(&mut self, text: &str, like: DType, expression: &Expr) -> Value {
         let text = if text.contains(' ') { format!("({text})") } else { text.to_string() };
         let whole = if like.is_int() && like != DType::Bool { like } else { DType::I32 };
         let message =
-            format!("no macro sees whether `{text}` is a whole number: write `{text} as {whole}` or `{text} as f32`");
+            format!("macros cannot tell whether `{text}` is an integer: write `{text} as {whole}` or `{text} as f32`");
         self.refuse(expression, message)
     }
 }
 
-/// Methods that only numbers with a point have, and that give one.
+/// Methods that only floats have, and that give one.
 pub(super) const FLOAT_METHODS: &[&str] = &[
     "sqrt",
     "exp",

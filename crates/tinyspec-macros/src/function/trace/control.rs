@@ -33,7 +33,8 @@ impl Tracer<'_> {
                         format!("this loop is unrolled, {} times: at most {MOST_ROUNDS}", end - start)
                     }
                     Value::Tensor(_) => {
-                        "a tensor is not iterated over: say what happens to all of it, or `.split(1, 0)` it".to_string()
+                        "a tensor cannot be iterated over: operate on the whole tensor, or use `.split(1, 0)`"
+                            .to_string()
                     }
                     other => format!(
                         "`for` in a #[function] goes over a range of numbers or a list, found {}",
@@ -85,7 +86,7 @@ impl Tracer<'_> {
             }
             if let Some((name, change)) = changed.into_iter().next() {
                 let message = format!(
-                    "a round of this loop changes `{name}` {change}, and how many rounds there are `{text}` decides, whose value no macro sees: make its end a number, or a `const` inside the function"
+                    "an iteration of this loop changes `{name}` {change}, and `{text}`, whose value macros cannot see, decides how many iterations there are: make its end a number, or a `const` inside the function"
                 );
                 self.diagnostics.error_instead_of_rustc(whole, place, message);
                 return Value::Wrong;
@@ -150,15 +151,15 @@ impl Tracer<'_> {
             ),
             Expr::Return(returned) => (
                 Place::of(&returned.return_token),
-                "`return` leaves a function early: a graph has one end, its last expression",
+                "`return` leaves a function early: a graph has one result, its last expression",
             ),
             Expr::Break(token) => (
                 Place::of(&token.break_token),
-                "`break` ends a loop at run time: loops are unrolled in full; choose the rounds in the range",
+                "`break` ends a loop at run time: loops are unrolled in full; choose the iterations by the range",
             ),
             Expr::Continue(token) => (
                 Place::of(&token.continue_token),
-                "`continue` skips at run time: loops are unrolled in full; leave rounds out with `if` on the index",
+                "`continue` skips at run time: loops are unrolled in full; skip iterations with `if` on the index",
             ),
             Expr::Closure(closure) => {
                 (Place::of(closure), "closures are not traced: write the code in place, or as a #[function] of its own")

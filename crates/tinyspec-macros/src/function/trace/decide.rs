@@ -35,7 +35,7 @@ pub(super) struct Decision {
     pub rank: Option<usize>,
     /// Where it is asked.
     pub place: Place,
-    /// `const` evaluation knows it: it is no flag and no index of a loop.
+    /// `const` evaluation knows it: it is not a flag and no index of a loop.
     pub is_constant: bool,
 }
 
@@ -151,7 +151,7 @@ pub(super) fn covered(question: &Decision, before: &[(Decision, i64)]) -> Option
     let values: Vec<TokenStream> = question.values.iter().map(|&value| question.holds(value)).collect();
     let message = match question.rank {
         Some(rank) => format!(
-            "`{}` is no axis of a tensor of rank {rank}: they count from 0, or from -1 at the end",
+            "`{}` is not an axis of a tensor of rank {rank}: axes count from 0, or from -1 at the end",
             question.text
         ),
         None => {
@@ -162,7 +162,7 @@ pub(super) fn covered(question: &Decision, before: &[(Decision, i64)]) -> Option
                 values => values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
             };
             format!(
-                "no macro sees the value of `{}`: what was looked at is {shown}; write another number out, or make it a `const` inside the function",
+                "macros cannot see the value of `{}`: what was looked at is {shown}; write another number out, or make it a `const` inside the function",
                 question.text
             )
         }

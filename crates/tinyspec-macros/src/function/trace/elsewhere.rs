@@ -186,7 +186,7 @@ const OTHERWISE: &[(&[&str], &str)] = &[
         "a pool gives values only; `scatter` puts values at places",
     ),
     (&["sparse", "to_sparse", "sspaddmm"], "all tensors are dense"),
-    (&["quantize_per_tensor"], "whole numbers are ordinary tensors: `.round()` and `.cast(DType::I8)`"),
+    (&["quantize_per_tensor"], "integers are ordinary tensors: `.round()` and `.cast(DType::I8)`"),
     (&["vmap"], "write the function with one more dim"),
     (&["spectral_norm", "prune", "parametrize"], "compute the weight in the function, of the fields of the model"),
 ];

@@ -468,15 +468,15 @@ impl Tracer<'_> {
                     return Value::OpenRange { text: source_text(range), count };
                 }
                 let message = match (&start, &end) {
-                    (_, None) => "a range in a #[function] has an end: loops are unrolled".to_string(),
+                    (_, None) => "a range in a #[function] must have an end: loops are unrolled".to_string(),
                     (Value::Dim(dim), _) | (_, Some(Value::Dim(dim))) => {
                         let dim = tinyspec_ir::dim::with_names(&self.names(), || dim.to_string());
                         format!("loops are unrolled while rustc runs, and the size {dim} is known when the function is called: use operations on whole tensors")
                     }
                     (Value::Tensor(_), _) | (_, Some(Value::Tensor(_))) => {
-                        "loops are unrolled while rustc runs, and a tensor has values when the function is called: write the number of rounds out, or loop around the call".to_string()
+                        "loops are unrolled while rustc runs, and a tensor has values when the function is called: write the number of iterations as a literal, or loop around the call".to_string()
                     }
-                    _ => "a range in a #[function] has whole numbers as ends".to_string(),
+                    _ => "a range in a #[function] must have integer ends".to_string(),
                 };
                 self.refuse(whole, message)
             }

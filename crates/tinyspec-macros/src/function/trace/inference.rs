@@ -50,7 +50,7 @@ number_types! {
 }
 
 impl NumberType {
-    /// Least and greatest value of a type of whole numbers.
+    /// Least and greatest value of an integer type.
     pub fn range(self) -> (i128, i128) {
         let values = 1i128 << self.bits();
         if self.is_signed() { (-values / 2, values / 2 - 1) } else { (0, values - 1) }
@@ -62,13 +62,13 @@ impl NumberType {
         (least..=greatest).contains(&value)
     }
 
-    /// What `as` makes of another whole number.
+    /// What `as` makes of another integer.
     pub fn wrapped(self, value: i128) -> i128 {
         let (least, _) = self.range();
         (value - least).rem_euclid(1i128 << self.bits()) + least
     }
 
-    /// What `as` makes of a number with a point.
+    /// What `as` makes of a float.
     pub fn saturated(self, value: f64) -> i128 {
         let (least, greatest) = self.range();
         (value as i128).clamp(least, greatest)
@@ -89,7 +89,7 @@ pub enum Kind {
     Open(u32),
 }
 
-/// A number with a point: what it is in each type that it may have.
+/// A float: what it is in each type that it may have.
 #[derive(Clone, Copy, Debug)]
 pub struct Float {
     /// As an `f64`.

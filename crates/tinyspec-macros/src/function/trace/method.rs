@@ -104,7 +104,7 @@ impl Tracer<'_> {
                 let message = match &receiver {
                     Value::Constant { text, .. } => {
                         let message = format!(
-                            "`{text}` is no tensor, and no macro sees its value: only methods of tensors and #[function]s are traced"
+                            "`{text}` is not a tensor, and macros cannot see its value: only methods of tensors and #[function]s are traced"
                         );
                         return self.refuse(whole, message);
                     }
@@ -114,7 +114,9 @@ impl Tracer<'_> {
                         if FLOAT_METHODS.contains(&name.as_str()) && METHODS.iter().any(|row| row.name == name) =>
                     {
                         let (size, arguments) = (source_text(&call.receiver), source_text(&call.args));
-                        format!("`{name}` of a size, which is no tensor: write `({size} as f32).{name}({arguments})`")
+                        format!(
+                            "`{name}` of a size, which is not a tensor: write `({size} as f32).{name}({arguments})`"
+                        )
                     }
                     Value::Dim(_) => {
                         format!("`{name}` of a size, which is open here: sizes have `+`, `-`, `*`, `/` and `%`")
@@ -128,7 +130,7 @@ impl Tracer<'_> {
                         let text = super::expression::text_of(&call.receiver).unwrap_or("part".into());
                         let text = text.strip_suffix(".as_ref()").unwrap_or(&text);
                         format!(
-                            "`{name}` of an Option: whether it is there is known, so write `if let Some(part) = &{text} {{ … }}`"
+                            "`{name}` of an Option: whether it is present is known, so write `if let Some(part) = &{text} {{ … }}`"
                         )
                     }
                     other => format!("`{name}` of {} is not traced", other.describe()),
@@ -224,7 +226,7 @@ impl Tracer<'_> {
             ("push" | "extend" | "insert" | "pop", _) => {
                 self.forget(&call.receiver);
                 let message =
-                    format!("`{name}` changes a list: write all its elements at once, `[a, b]`, or `let` a new one");
+                    format!("`{name}` changes a list: write all its elements at once, `[a, b]`, or bind a new list");
                 self.diagnostics.error_instead_of_rustc(whole, place, message);
                 Value::Wrong
             }
@@ -384,8 +386,9 @@ impl Tracer<'_> {
         if let (Value::Constant { text, .. }, true, Expr::Path(path)) = (value, kind == ParamKind::shape, expression)
             && path.path.get_ident().is_some_and(is_list)
         {
-            let message =
-                format!("how many sizes `{text}` has no macro sees: write them one by one, `[{text}[0], {text}[1]]`");
+            let message = format!(
+                "macros cannot see how many sizes `{text}` has: write them one by one, `[{text}[0], {text}[1]]`"
+            );
             return Err(self.refuse(expression, message));
         }
         if let Value::Constant { text, path, kind: number, .. } = value {
@@ -464,7 +467,7 @@ impl Tracer<'_> {
             let wanted = format!("`{method}`: `{param}` must be {}", kind_text(kind));
             if let (Value::Constant { text, .. }, true) = (value, kind != ParamKind::dtype) {
                 let message = format!(
-                    "{wanted}, and no macro sees the value of `{text}`: write it out, or make it a `const` inside the function"
+                    "{wanted}, and macros cannot see the value of `{text}`: write it out, or make it a `const` inside the function"
                 );
                 return self.refuse(expression, message);
             }

@@ -178,7 +178,7 @@ pub fn trace(
             }
             Err(question) if Some(&most) == MOST_NUMBERS.last() => {
                 let message = format!(
-                    "`{}` is one constant too many to decide here: a body is looked at in at most {MOST_WAYS} ways; make some of them `const`s inside the function",
+                    "`{}` is one constant too many to decide here: a body is traced in at most {MOST_WAYS} ways; make some of them `const`s inside the function",
                     question.text
                 );
                 diagnostics.error(question.place, message);

@@ -96,13 +96,13 @@ impl Tracer<'_> {
                         (Value::Constant { text, .. }, _) | (_, Value::Constant { text, .. }) => {
                             let shown = super::expression::name_of(whole);
                             let message = format!(
-                                "no macro sees the value of `{text}`, so `{shown}` has none here: compute it outside the function, as a `const` of its own"
+                                "macros cannot see the value of `{text}`, so `{shown}` has none here: compute it outside the function, as a `const` of its own"
                             );
                             self.refuse(whole, message)
                         }
                         (Value::Dim(_), Value::Float(_)) | (Value::Float(_), Value::Dim(_)) => self.refuse(
                             whole,
-                            "a size has no number with a point beside it: let the tensor meet them one by one, `x * B * 0.5`",
+                            "sizes and decimal numbers do not mix: apply them to the tensor one at a time, `x * B * 0.5`",
                         ),
                         // Types that do not fit are rustc's.
                         _ => Value::Unknown,
@@ -119,7 +119,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Arithmetic on whole numbers, which have the range of their type.
+    /// Arithmetic on integers, which have the range of their type.
     fn fold_ints(&mut self, op: BinOp, (a, left): (i128, Kind), (b, right): (i128, Kind), whole: &Expr) -> Value {
         let symbol = source_text(&op);
         if matches!(op, BinOp::Shl(_) | BinOp::Shr(_)) {
@@ -150,7 +150,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// A whole number, if its type has it.
+    /// An integer, if its type has it.
     fn int(&mut self, value: i128, kind: Kind, whole: &Expr) -> Value {
         match self.inference.known(kind) {
             Some(ty) if !ty.holds(value) => self.refuse(whole, overflow(value, ty)),
@@ -307,7 +307,7 @@ impl Tracer<'_> {
                     ),
                     (Value::Constant { text, .. }, _) | (_, Value::Constant { text, .. }) => {
                         let message = format!(
-                            "no macro sees the value of `{text}`: write it out, or make it a `const` inside the function"
+                            "macros cannot see the value of `{text}`: write it out, or make it a `const` inside the function"
                         );
                         return self.refuse(whole, message);
                     }
@@ -384,9 +384,9 @@ impl Tracer<'_> {
             (Value::Int(..) | Value::Float(_) | Value::Bool(_), None) => {
                 let shown = source_text(&cast.ty);
                 let message = match &*cast.ty {
-                    Type::Infer(_) => "no macro sees what `_` is: write the type out".to_string(),
+                    Type::Infer(_) => "macros cannot see what `_` is: write the type out".to_string(),
                     _ => format!(
-                        "a number is cast to `f32`, `i64` and the like here, not to `{shown}`, which no macro sees"
+                        "a number is cast to `f32`, `i64` and the like here, not to `{shown}`, which macros cannot see"
                     ),
                 };
                 self.refuse(&Expr::Cast(cast.clone()), message)
@@ -509,5 +509,5 @@ use float_method;
 /// What a number is told that its type does not have.
 pub(super) fn overflow(value: i128, ty: NumberType) -> String {
     let (least, greatest) = ty.range();
-    format!("{value} is no `{}`, which goes from {least} to {greatest}", ty.name())
+    format!("{value} does not fit `{}`, which goes from {least} to {greatest}", ty.name())
 }

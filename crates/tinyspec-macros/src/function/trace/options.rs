@@ -47,7 +47,7 @@ impl Tracer<'_> {
         for ((option, value), field) in fields.iter().zip(&literal.fields) {
             let message = if let Some(text) = constant_in(value) {
                 Some(format!(
-                    "no macro sees the value of `{text}`: write `{option}` out, or make `{text}` a `const` inside the function"
+                    "macros cannot see the value of `{text}`: write `{option}` out, or make `{text}` a `const` inside the function"
                 ))
             } else if let Some(dim) = dim_in(value) {
                 let dim = tinyspec_ir::dim::with_names(&self.names(), || dim.to_string());

@@ -40,7 +40,7 @@ impl Tracer<'_> {
                 operands.push((name_of(value), written.clone()));
                 match written {
                     Value::Tensor(node) => self.build(call.method.span(), |graph| pick::assigned(graph, x, node)),
-                    // What is no tensor, rustc says.
+                    // What is not a tensor, rustc says.
                     other => return self.change(call, other, whole),
                 }
             }
@@ -177,7 +177,7 @@ impl Tracer<'_> {
         let text = text_of(expression).unwrap_or("this".into());
         let message = match &value {
             Value::Dim(_) | Value::Constant { .. } => format!(
-                "`{text}` is known when the function is called: a step is a number, and a position that is one of a loop's rounds too"
+                "`{text}` is known when the function is called: a step is a number, and so is a position that a loop variable gives"
             ),
             // rustc says what picks.
             Value::Float(_) | Value::Bool(_) | Value::Text(_) => return Value::Unknown,

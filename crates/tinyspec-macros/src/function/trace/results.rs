@@ -14,7 +14,7 @@ impl Tracer<'_> {
             Some(syn::Stmt::Expr(last, None)) => last,
             Some(syn::Stmt::Expr(syn::Expr::Return(_), _)) => return None,
             Some(syn::Stmt::Expr(_, Some(semicolon))) => {
-                let message = format!("`{}` returns its last expression: leave out this `;`", self.signature.ident);
+                let message = format!("`{}` returns its last expression: remove this `;`", self.signature.ident);
                 self.diagnostics.error(Place::of(semicolon), message);
                 return None;
             }
@@ -62,7 +62,7 @@ impl Tracer<'_> {
                     let hint = self.difference(&self.tensor_type(node), &wanted);
                     let (found, wanted) = (self.type_of(node), self.show_type(&wanted));
                     let name = &self.signature.ident;
-                    let mut message = format!("`{name}` returns {found} here, its signature says {wanted}");
+                    let mut message = format!("`{name}` returns {found} here, but its signature says {wanted}");
                     for line in self.origins(&message) {
                         message += &format!("\n  {line}");
                     }

@@ -45,7 +45,7 @@ impl Tracer<'_> {
             self.diagnostics.error_instead_of_rustc(
                 local,
                 Place::of(local),
-                "a `let` in a #[function] has a value at once: write `let name = value;` where the value is known",
+                "a `let` in a #[function] must have a value: write `let name = value;` where the value is known",
             );
             return self.bind(&local.pat, Value::Wrong);
         };
@@ -132,7 +132,7 @@ impl Tracer<'_> {
                 if found != wanted {
                     let hint = self.difference(&found, &wanted);
                     let (found, wanted) = (self.show_type(&found), self.show_type(&wanted));
-                    let message = format!("this is {found}, the annotation says {wanted}{hint}");
+                    let message = format!("this is {found}, but the annotation says {wanted}{hint}");
                     self.diagnostics.error(Place::of(at), message);
                 }
             }

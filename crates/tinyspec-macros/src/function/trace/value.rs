@@ -20,9 +20,9 @@ pub enum Value {
     Tuple(Vec<Value>),
     /// A struct of tensors.
     Model(Rc<ModelValue>),
-    /// A whole number.
+    /// An integer.
     Int(i128, Kind),
-    /// A number with a point.
+    /// A float.
     Float(Float),
     /// True or false.
     Bool(bool),
@@ -114,13 +114,13 @@ impl Value {
             Value::Tuple(elements) if elements.is_empty() => "()",
             Value::Tuple(_) => "a tuple",
             Value::Model(_) => "a model",
-            Value::Int(..) => "a whole number",
-            Value::Float(_) => "a number with a point",
+            Value::Int(..) => "an integer",
+            Value::Float(_) => "a float",
             Value::Bool(_) => "a bool",
             Value::Text(_) => "a string",
             Value::DType(_) => "a dtype",
             Value::Dim(_) => "a dim",
-            Value::Constant { .. } => "a constant whose value no macro sees",
+            Value::Constant { .. } => "a constant whose value macros cannot see",
             Value::Optional(_) => "an Option",
             Value::Options(..) | Value::Default => "a struct of options",
             Value::Range(..) | Value::OpenRange { .. } | Value::All => "a range",

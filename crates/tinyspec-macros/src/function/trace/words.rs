@@ -11,8 +11,8 @@ const VALUES: &str =
 
 /// Methods that read or change what only exists at run time, and what to do instead.
 pub(super) const AT_RUN_TIME: &[(&str, &str)] = &[
-    ("to_vec", "reads values, which exist once the function is called: call it on the result, outside"),
-    ("item", "reads a value, which exists once the function is called: call it on the result, outside"),
+    ("to_vec", "reads values, which exist only when the function is called: call it on the result, outside"),
+    ("item", "reads a value, which exists only when the function is called: call it on the result, outside"),
     ("from_slice", VALUES),
     ("from_vec", VALUES),
     ("from_bytes", VALUES),
@@ -25,15 +25,15 @@ pub(super) const AT_RUN_TIME: &[(&str, &str)] = &[
     ("backprop", "computes gradients now: `grad(&loss, &[…])` outside, or `#[function(grad)]`"),
     ("requires_grad", "is not needed: gradients exist for whatever `grad(&loss, &[…])` is asked for"),
     ("error", "looks for a run-time error; here mistakes are compile errors"),
-    ("unwrap", "is not needed: what is wrong is refused here, so a method gives a tensor, and no `Result`"),
-    ("expect", "is not needed: what is wrong is refused here, so a method gives a tensor, and no `Result`"),
-    ("tolist", "reads values, which exist once the function is called: call `to_vec` on the result, outside"),
-    ("numpy", "reads values, which exist once the function is called: call `to_vec` on the result, outside"),
+    ("unwrap", "is not needed: mistakes are reported here, so methods return tensors, not `Result`s"),
+    ("expect", "is not needed: mistakes are reported here, so methods return tensors, not `Result`s"),
+    ("tolist", "reads values, which exist only when the function is called: call `to_vec` on the result, outside"),
+    ("numpy", "reads values, which exist only when the function is called: call `to_vec` on the result, outside"),
     ("is_realized", "asks about run time"),
     ("device", "asks about run time"),
 ];
 
-/// `1 argument (`axis`: a whole number)`
+/// `1 argument (`axis`: an integer)`
 pub(super) fn arguments_of(params: &[(&str, ParamKind)]) -> String {
     let shown: Vec<String> = params.iter().map(|(name, kind)| format!("`{name}`: {}", kind_text(*kind))).collect();
     match shown.as_slice() {
@@ -48,9 +48,9 @@ pub(super) fn kind_text(kind: ParamKind) -> String {
     let text = match kind {
         ParamKind::tensor => "a tensor or a number",
         ParamKind::tensors => "tensors, as in `&[&a, &b]`",
-        ParamKind::int => "a whole number",
-        ParamKind::ints => "whole numbers, as in `[0, 1]`",
-        ParamKind::float => "a number with a point",
+        ParamKind::int => "an integer",
+        ParamKind::ints => "integers, as in `[0, 1]`",
+        ParamKind::float => "a float",
         ParamKind::flag => "`true` or `false`",
         ParamKind::dtype => "a dtype, as in `DType::F32`",
         ParamKind::shape => "a shape, as in `[B, 64]`",

@@ -107,7 +107,7 @@ fn refusal(expr: &syn::Expr) -> &'static str {
             "a loop has no value: declare a variable before it, `let mut s = 0.0;`, and assign to it in the loop"
         }
         syn::Expr::Closure(_) => "a kernel has no closures: write the code where it is called",
-        syn::Expr::Range(_) => "a range is no value: it stands in a loop, `for i in serial(0..n)`",
+        syn::Expr::Range(_) => "a range is not a value: use it in a loop, `for i in serial(0..n)`",
         syn::Expr::Array(_) | syn::Expr::Repeat(_) => {
             "a kernel has no arrays as values: declare `let mut a: Reg<f32, 4>;`"
         }
@@ -116,9 +116,9 @@ fn refusal(expr: &syn::Expr) -> &'static str {
         syn::Expr::Let(_) => "a kernel has no patterns: a condition is a bool",
         syn::Expr::Assign(_) => "an assignment is a statement of its own",
         syn::Expr::Return(_) | syn::Expr::Break(_) | syn::Expr::Continue(_) => {
-            "a loop of a kernel runs to its end: put what shall not run into an `if`"
+            "a loop of a kernel runs to its end: put what should not run into an `if`"
         }
-        _ => "this is no expression of a kernel: it computes with numbers, variables and elements of buffers",
+        _ => "this is not an expression of a kernel, which computes with numbers, variables and elements of buffers",
     }
 }
 
@@ -155,7 +155,7 @@ fn literal(literal: &syn::Lit, at: At, diagnostics: &mut Diagnostics) -> Option<
         _ => match DType::from_name(suffix) {
             Some(dtype) => Some(Some(dtype)),
             None => {
-                diagnostics.error(at, format!("`{suffix}` is no dtype"));
+                diagnostics.error(at, format!("`{suffix}` is not a dtype"));
                 None
             }
         },
@@ -199,7 +199,7 @@ fn buffer(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Ident> {
     let name = match expr {
         syn::Expr::Path(path) => path.path.get_ident().cloned(),
         syn::Expr::Index(_) => {
-            diagnostics.error(At::of(expr), "all indices stand in one pair of brackets: `x[i, j]`");
+            diagnostics.error(At::of(expr), "write all indices in one pair of brackets: `x[i, j]`");
             return None;
         }
         _ => None,

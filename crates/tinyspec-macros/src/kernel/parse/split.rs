@@ -35,7 +35,7 @@ pub fn kernels(tokens: TokenStream) -> Vec<TokenStream> {
         .collect()
 }
 
-/// The name of what is no kernel but a function of numbers, `fn square(x: f32) -> f32 { … }`. What takes buffers was meant
+/// The name of something that is not a kernel but a function of numbers, `fn square(x: f32) -> f32 { … }`. What takes buffers was meant
 /// to be a kernel.
 pub fn helper(tokens: &TokenStream) -> Option<Ident> {
     let tokens: Vec<TokenTree> = tokens.clone().into_iter().collect();

@@ -76,7 +76,7 @@ pub fn helpers(list: &[syn::Stmt]) -> impl Iterator<Item = String> {
 /// The message for a function that a kernel would call.
 pub fn no_helper(name: &Ident) -> String {
     format!(
-        "`{name}` is no kernel, which writes to a `&mut Global<…>` or to a result, `-> Global<…> as y`; and a kernel calls no functions of yours: write its code where it is called"
+        "`{name}` is not a kernel, which writes to a `&mut Global<…>` or to a result, `-> Global<…> as y`; and a kernel calls no functions of yours: write its code where it is called"
     )
 }
 
@@ -185,7 +185,7 @@ fn effect(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Statement> 
             refuse(at, "the number of trips of a loop is known before it starts: `for i in serial(n)`", diagnostics)
         }
         syn::Expr::Return(_) | syn::Expr::Break(_) | syn::Expr::Continue(_) => {
-            refuse(at, "a loop of a kernel runs to its end: put what shall not run into an `if`", diagnostics)
+            refuse(at, "a loop of a kernel runs to its end: put what should not run into an `if`", diagnostics)
         }
         syn::Expr::Match(_) => refuse(at, "a kernel has no `match`: write `if … { … } else { … }`", diagnostics),
         syn::Expr::Macro(_) => refuse(at, NO_MACROS, diagnostics),
@@ -227,21 +227,21 @@ fn each(each: &syn::ExprForLoop, diagnostics: &mut Diagnostics) -> Option<Statem
                 (path.path.get_ident().cloned()?, &call.args[0])
             }
             _ => {
-                diagnostics.error(at, format!("a loop says how it runs: {kinds}, as in `serial(n)`"));
+                diagnostics.error(at, format!("a loop needs its kind: {kinds}, as in `serial(n)`"));
                 return None;
             }
         },
         syn::Expr::Range(_) => {
-            diagnostics.error(at, format!("a loop says how it runs, {kinds}: `for i in serial(0..n)`"));
+            diagnostics.error(at, format!("a loop needs its kind, {kinds}: `for i in serial(0..n)`"));
             return None;
         }
         _ => {
-            diagnostics.error(at, format!("a loop says how it runs: {kinds}, as in `serial(n)`"));
+            diagnostics.error(at, format!("a loop needs its kind: {kinds}, as in `serial(n)`"));
             return None;
         }
     };
     let Some(&(_, kind)) = LoopKind::ALL.iter().find(|(known, _)| name == known) else {
-        diagnostics.error(name.span(), format!("`{name}` is no kind of loop; there are {kinds}"));
+        diagnostics.error(name.span(), format!("`{name}` is not a kind of loop; the kinds are {kinds}"));
         return None;
     };
     let (start, end) = match argument {

@@ -62,7 +62,7 @@ impl Tracer<'_> {
                 _ if dtype == DType::Index => self.index_binary(op, a, b).or_else(|| {
                     let has_meaning = matches!(op.symbol(), "+" | "-" | "*" | "/" | "%");
                     let message = match has_meaning {
-                        true => "this index is larger than an i64 can be".to_string(),
+                        true => "this index does not fit an i64".to_string(),
                         false => format!("`{}` has no meaning for indices", op.symbol()),
                     };
                     self.error(at, message);

@@ -89,7 +89,7 @@ impl Tracer<'_> {
                 ),
                 (None, None) => "; write its code in place, or in a #[function] that calls the kernel".to_string(),
             };
-            self.error(name.span(), format!("`{text}` is no function of a kernel{help}"));
+            self.error(name.span(), format!("`{text}` is not a function that kernels have{help}"));
             return None;
         };
         if values.len() != count {
@@ -153,7 +153,7 @@ impl Tracer<'_> {
             }
         };
         if self.unsafe_depth == 0 {
-            self.error(at, "nobody checks what `custom` code does: vouch for it by `unsafe { custom(…) }`");
+            self.error(at, "`custom` code is not checked: vouch for it with `unsafe { custom(…) }`");
         }
         let mut nodes = Vec::with_capacity(values.len());
         for argument in values {

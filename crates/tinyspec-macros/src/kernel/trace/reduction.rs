@@ -73,7 +73,7 @@ impl Tracer<'_> {
 
     fn refuse_accumulation(&mut self, name: &str, at: At) {
         let message = format!(
-            "a reduce loop runs in any order: `{name}` can only take up values, by `+=`, `-=`, `*=`, \
+            "a reduce loop runs in any order: `{name}` can only accumulate, by `+=`, `-=`, `*=`, \
              `{name} = max({name}, …)` or `min`\nuse `serial` for a loop whose iterations build on each other"
         );
         self.error(at, message);

@@ -53,7 +53,7 @@ impl Tracer<'_> {
 
     fn misplaced_barrier(&mut self, at: At) {
         let message = if !self.loops.iter().any(|open| open.kind == LoopKind::Local) {
-            "`barrier()` is for the iterations of a local loop: there is none around it"
+            "`barrier()` synchronises the iterations of a local loop, and there is none around it"
         } else if !self.gates.is_empty() {
             "`barrier()` in an `if`: iterations that skip it would leave the others waiting; move it out"
         } else {
@@ -76,7 +76,7 @@ impl Tracer<'_> {
                 if dtype == DType::Index { self.index(value, expr.at) } else { self.of_dtype(value, dtype, expr.at) };
             value = node.map_or(Value::Wrong, Value::Node);
         } else if mutable {
-            // What changes is no literal any more.
+            // What changes is not a literal any more.
             value = self.node(value).map_or(Value::Wrong, Value::Node);
         }
         if value == Value::Wrong {
@@ -161,7 +161,7 @@ impl Tracer<'_> {
     }
 
     pub fn no_buffer(&mut self, name: &Ident) {
-        self.error(name.span(), format!("`{name}` is no buffer: it has no elements"));
+        self.error(name.span(), format!("`{name}` is not a buffer: it has no elements"));
     }
 
     fn assign_variable(&mut self, number: usize, target: At, op: Option<BinaryOp>, expr: &Expr, at: At) {

@@ -55,7 +55,7 @@ impl Tracer<'_> {
         let name = crate::diagnostics::source_text(path);
         let passed = path.segments.last()?.ident.to_string().to_lowercase();
         Some(format!(
-            "`{name}` comes from outside, where a kernel takes whole numbers alone: pass it as a scalar, `{passed}: {wanted}`, or, if it is a whole number, write `{name} as {wanted}`"
+            "`{name}` comes from outside, where a kernel takes only integers: pass it as a scalar, `{passed}: {wanted}`, or, if it is an integer, write `{name} as {wanted}`"
         ))
     }
 
@@ -80,7 +80,7 @@ impl Tracer<'_> {
                 match range {
                     Some((low, high)) if low <= number && number <= high => Some(Const::int(dtype, number)),
                     Some(_) => {
-                        self.error(at, format!("the number {number} is no {dtype}"));
+                        self.error(at, format!("the number {number} does not fit {dtype}"));
                         return None;
                     }
                     None => None,
@@ -111,7 +111,7 @@ impl Tracer<'_> {
             Value::Int(number) => match i64::try_from(number) {
                 Ok(number) => Some(self.graph.index(number)),
                 Err(_) => {
-                    self.error(at, format!("{number} is no index"));
+                    self.error(at, format!("{number} is not an index"));
                     None
                 }
             },

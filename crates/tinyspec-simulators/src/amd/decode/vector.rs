@@ -305,7 +305,7 @@ impl Part {
             "WORD_0" => Part::Word(Half::Low),
             "WORD_1" => Part::Word(Half::High),
             "DWORD" => Part::All,
-            _ => return Err(format!("`{name}` is no part of a register")),
+            _ => return Err(format!("`{name}` is not a part of a register")),
         })
     }
 }

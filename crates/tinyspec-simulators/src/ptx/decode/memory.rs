@@ -56,7 +56,7 @@ impl<'a> Decoder<'a> {
         match self.register(name) {
             Some(Register::Long(number)) => Ok((Address::Long(number), *offset)),
             Some(Register::Word(number, 32)) => Ok((Address::Word(number), *offset)),
-            Some(_) => self.syntax(format!("`{name}` is no address")),
+            Some(_) => self.syntax(format!("`{name}` is not an address")),
             None if self.place_of(name).is_some() => Ok((Address::Long(self.address_of(name, 0)?.number()), *offset)),
             None => self.syntax(format!("there is no register or variable `{name}`")),
         }

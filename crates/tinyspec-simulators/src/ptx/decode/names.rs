@@ -286,7 +286,7 @@ impl<'a> Decoder<'a> {
             (Operand::Single(bits), _) if kind.bits() == 32 => u64::from(*bits),
             (Operand::Double(bits), Type::F32) => u64::from((f64::from_bits(*bits) as f32).to_bits()),
             (Operand::Double(bits), _) if kind.bits() == 64 => *bits,
-            _ => return self.syntax(format!("this is no constant of `.{}`", kind.name())),
+            _ => return self.syntax(format!("this is not a constant of `.{}`", kind.name())),
         };
         Ok(match kind.bits() {
             64 => self.long(bits),

@@ -26,7 +26,7 @@ impl Resolver<'_> {
                 let lanes = self.lanes(base)?;
                 self.elements(base, index, lanes)
             }
-            _ => Err(self.refuse(base, "it is no address")),
+            _ => Err(self.refuse(base, "it is not an address")),
         }
     }
 

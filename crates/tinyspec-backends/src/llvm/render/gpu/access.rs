@@ -95,7 +95,7 @@ impl Renderer<'_, '_> {
 }
 
 /// The alignment that is claimed for a vector. LLVM reads 16 bytes in place of 12 that are aligned to 16, which may leave the
-/// buffer: what is no power of two is taken in pieces, aligned as the greatest of them.
+/// buffer: something that is not a power of two is taken in pieces, aligned as the greatest of them.
 fn alignment(address: &Address, kind: Kind, lanes: u32) -> u32 {
     address.alignment.min(1 << (kind.bits() / 8 * lanes).ilog2())
 }

@@ -32,7 +32,7 @@ impl Rebuild<'_> {
     /// The word that a Load is the first half of, and the padded ranges beyond whose bounds it is 0.
     fn word(&mut self, graph: &mut Graph, load: NodeId) -> Result<(NodeId, RangeSet)> {
         let (Some(&access), Some(words)) = (self.accesses.get(&load), self.space.words) else {
-            return Err(Error::new(ErrorKind::Verify, Op::Wmma.name(), "an operand is no Load of the kernel"));
+            return Err(Error::new(ErrorKind::Verify, Op::Wmma.name(), "an operand is not a Load of the kernel"));
         };
         let step = access.index.coefficient(self.space.origins[words].range);
         let index = self.sum(graph, graph.source(graph.source(load, 0), 1));

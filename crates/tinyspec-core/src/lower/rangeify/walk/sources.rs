@@ -15,7 +15,7 @@ impl Walk<'_> {
         let tensors = self.tensors;
         let op = tensors.op(node);
         match op {
-            // A Param that is no leaf is a named dim.
+            // A Param that is not a leaf is a named dim.
             Op::Const | Op::Param => {}
             Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink => {
                 let (index, _) = movement::source_index(&mut self.indices, tensors, node, &tuple)?;
