@@ -11,7 +11,7 @@
 //! }
 //! ```
 //!
-//! A wrong operation needs no `?`: the tensor carries its error, with the caller's line, until it is read.
+//! Operations need no `?`: a tensor made by a wrong operation carries the error, with the caller's line, until it is read.
 //!
 //! ```
 //! # use tinyspec::prelude::*;
@@ -20,13 +20,15 @@
 //! assert!(error.to_string().contains("matmul"));
 //! ```
 //!
-//! Environment: `TINYSPEC_DEVICE` (`cpu`, `interpreter`, `simt`, `cuda`, `amd`), `TINYSPEC_DEBUG` (2 a table of kernels, 3 their
-//! schedules and why, 4 their code, 5 the UOps of every stage), `TINYSPEC_BEAM` (seconds to search each kernel's schedule
-//! for), `TINYSPEC_SCHEDULES` (the file of schedules found), `TINYSPEC_VERIFY=1`, `TINYSPEC_FALLBACK=off` (a kernel that
-//! cannot be lowered as planned is an error), `TINYSPEC_LLVM` (a libLLVM or its folder), `TINYSPEC_CUDA` (a libcuda or its
-//! folder), `TINYSPEC_CACHE` (a folder, or `off`), `TINYSPEC_MEMORY` (the most that a device may hold, such as `2GB`),
-//! `TINYSPEC_PLANS` (the most that is kept of what was compiled, such as `16MB`), `TINYSPEC_THREADS` (how many threads
-//! compute and compile).
+//! Environment variables, all of which [docs/settings.md] explains: `TINYSPEC_DEVICE` (`cpu`, `interpreter`, `simt`, `cuda`,
+//! `amd`), `TINYSPEC_DEBUG` (2 lists the kernels, 3 adds their schedules and the reasons for them, 4 their code, 5 the UOps of
+//! every stage), `TINYSPEC_BEAM` (seconds to search for each kernel's schedule), `TINYSPEC_SCHEDULES` (the file of schedules
+//! found), `TINYSPEC_VERIFY=1`, `TINYSPEC_FALLBACK=off` (a kernel that cannot be lowered as planned is an error),
+//! `TINYSPEC_LLVM` (a libLLVM or its folder), `TINYSPEC_CUDA` (a libcuda or its folder), `TINYSPEC_CACHE` (a folder, or `off`),
+//! `TINYSPEC_MEMORY` (the memory that a device may use, such as `2GB`), `TINYSPEC_PLANS` (the memory for compiled programs,
+//! such as `16MB`), `TINYSPEC_THREADS` (the number of threads that compute and compile).
+//!
+//! [docs/settings.md]: https://github.com/tinyspec/tinyspec/blob/main/docs/settings.md
 
 pub use tinyspec_backends as backends;
 pub use tinyspec_core::execute::{Device, default_device, device, register, set_default_device, with_default_device};
@@ -42,8 +44,8 @@ pub use tinyspec_ir as ir;
 pub use tinyspec_ir::ops::options;
 pub use tinyspec_ir::{DType, Dim, ErrorKind};
 
-/// Traces a Rust function over tensors while rustc compiles it: its graph is in the binary, and what is wrong in it is an
-/// error from rustc, at the user's tokens.
+/// Traces a Rust function over tensors while rustc compiles it. Its graph is embedded in the binary, and mistakes in it are
+/// errors from rustc, at the tokens that caused them.
 ///
 /// ```
 /// use tinyspec::prelude::*;
@@ -71,17 +73,17 @@ pub use tinyspec_ir::{DType, Dim, ErrorKind};
 /// }
 /// ```
 ///
-/// **Types.** A parameter is `&Tensor<dtype, dims…>` or a number (`f32`, `i64`, …), which is a tensor of shape `()` inside.
-/// A dim is a literal, a name declared in `<…>` (bound at each call, checked for agreement between arguments), a `const`
-/// of the scope around the function, what Rust computes of constants (`{ SHAPE[0] }`, `{ CONFIG.width }`, a `const fn`), or
-/// `{ an expression }` over them. The result is a tensor or a tuple of tensors.
-/// For a size of 0 the body is run as plain Rust: sums of nothing are 0, and a first row is refused.
-/// At run time a [`Tensor`] has its shape as a value, so the function that is left takes and returns plain `Tensor`s.
+/// **Types.** A parameter is `&Tensor<dtype, dims…>`, or a number (`f32`, `i64`, …), which is a tensor of shape `()` in the body.
+/// A dim is a literal; a name declared in `<…>`, which each call binds and checks for agreement between its arguments; a `const`
+/// of the scope around the function; a constant that Rust computes (`{ SHAPE[0] }`, `{ CONFIG.width }`, a `const fn`); or
+/// `{ an expression }` over these. The result is a tensor or a tuple of tensors. A call with a size of 0 runs the body as plain
+/// Rust: sums over nothing are 0, and taking a first row is refused. At run time the shape of a [`Tensor`] is a value, so the
+/// function itself takes and returns plain `Tensor`s.
 ///
-/// **Body.** `let`, operators, methods of [`Tensor`], tuples, arrays, blocks, `for` over ranges and over lists
-/// (unrolled), `if` and `match` on what is known, `macro_rules!` of its own, `.cast::<bf16>()` beside `.cast(DType::BF16)`, and calls of
-/// other `#[function]`s, however they are imported. `D as f32` is a size as a tensor of shape `()`. A mistake is
-/// reported with what was found, what was expected and where the dims come from; all mistakes of a body come in one run.
+/// **Body.** A body may use `let`, operators, methods of [`Tensor`], tuples, arrays, blocks, `for` over ranges and lists (unrolled),
+/// `if` and `match` on values known at compile time, its own `macro_rules!`, `.cast::<bf16>()` as well as `.cast(DType::BF16)`, and
+/// calls of other `#[function]`s, however they are imported. `D as f32` is a size as a tensor of shape `()`. Each mistake is
+/// reported with what was found, what was expected and where the dims come from; all mistakes of a body are reported together.
 ///
 /// ```compile_fail
 /// # use tinyspec::prelude::*;
@@ -91,10 +93,11 @@ pub use tinyspec_ir::{DType, Dim, ErrorKind};
 /// }
 /// ```
 ///
-/// **Constants and flags decide.** A `const` of the scope around the function may end a loop, whose rounds then keep the types of what they
-/// change, name an axis, be a small number such as a stride, a pad or the size of a window, or choose in an `if` or a `match`; so may a parameter of the type `bool`, a flag, unless the body uses
-/// it as a tensor. All ways are checked at compile time; the graph is made when the function is first used, one for each
-/// value of the flags ([`function::EmbeddedFunction::with_flags`]).
+/// **Constants and flags decide.** A `const` of the scope around the function may end a loop (whose iterations then must keep the
+/// types of the variables they change), name an axis, give a small number such as a stride, a pad or a window size, or choose in an
+/// `if` or a `match`. So may a parameter of type `bool`, a flag, unless the body uses it as a tensor. All alternatives are checked at
+/// compile time; the graph itself is made when the function is first used, one for each value of the flags
+/// ([`function::EmbeddedFunction::with_flags`]).
 ///
 /// ```
 /// # use tinyspec::prelude::*;
@@ -114,23 +117,23 @@ pub use tinyspec_ir::{DType, Dim, ErrorKind};
 /// # Ok::<(), tinyspec::Error>(())
 /// ```
 ///
-/// **Options.** `#[function(where(D % H == 0))]` says what divides a dim, so that `x.reshape([B, T, H, D / H])` keeps all elements;
-/// each call is checked. `#[function(grad)]` derives the backward function at compile time: `loss::grad(…)` for a loss of shape `()`,
-/// `f::backward(…, cotangents…)` for any result, both with a gradient for each float parameter.
-/// `#[function(gradient = path)]` takes another `#[function]` for it, over the parameters and a cotangent for each float
-/// result; [`grad`] uses it too. `#[function(bounds(B: 1..=4096))]` bounds a dim: the
-/// function is compiled once, by itself, for all sizes within (that of 0, where bounds begin there, by itself again). `#[function(fast_math(contract, approx))]`
-/// permits what the names say to the values of floats, as [`Function::fast_math`] does; `#[function(strict)]` computes sums of
-/// products of bf16 in f32 as written, as [`Function::strict`] does.
+/// **Options.** `#[function(where(D % H == 0))]` declares that `H` divides `D`, so that `x.reshape([B, T, H, D / H])` is known to keep
+/// all elements; each call is checked. `#[function(grad)]` derives the backward function at compile time: `loss::grad(…)` for a loss
+/// of shape `()`, and `f::backward(…, cotangents…)` for any result, both with a gradient for each float parameter.
+/// `#[function(gradient = path)]` names another `#[function]` as the gradient; it takes the parameters and a cotangent for each float
+/// result, and [`grad`] uses it too. `#[function(bounds(B: 1..=4096))]` bounds a dim: the function is compiled once for all sizes
+/// within the bounds (and once more for size 0, if they begin there). `#[function(fast_math(contract, approx))]` grants these
+/// permissions, as [`Function::fast_math`] does; `#[function(strict)]` computes sums of products of bf16 in f32 as written, as
+/// [`Function::strict`] does.
 ///
-/// `#[function(crate = path)]` says where tinyspec is found, if it is not `::tinyspec`: a dependency of another name, or what
-/// another library exports. (`extern crate ts as tinyspec;` at the root of a crate says it for all of the crate.)
+/// `#[function(crate = path)]` gives the path of tinyspec where it is not `::tinyspec`: a renamed dependency, or a re-export of
+/// another library. (`extern crate ts as tinyspec;` at the root of a crate does the same for the whole crate.)
 ///
-/// **What is embedded.** `f::FUNCTION` is the graph ([`function::EmbeddedFunction`]); its parts are decoded when it is first
-/// used. It is, node for node, what running the body over placeholders builds.
+/// **What is embedded.** `f::FUNCTION` is the graph ([`function::EmbeddedFunction`]), decoded when it is first used. It is, node for
+/// node, the graph that running the body over placeholders builds.
 pub use tinyspec_macros::function;
 
-/// Kernels written by hand, in the same dialect: checked and traced while rustc compiles, run by the same compiler.
+/// Kernels written by hand in the same dialect: checked and traced while rustc compiles, lowered by the same compiler.
 ///
 /// ```
 /// use tinyspec::prelude::*;
@@ -163,28 +166,29 @@ pub use tinyspec_macros::function;
 /// }
 /// ```
 ///
-/// **Parameters.** `&Global<dtype, dims…>` is read, `&mut Global<…>` is updated (a [`Tensor`] stays a value: other handles
-/// do not see it), a scalar such as `f32` is passed as it is, and `-> Global<…> as y`, or several in parentheses, are
+/// **Parameters.** `&Global<dtype, dims…>` is read, and `&mut Global<…>` is updated (a [`Tensor`] stays a value: other handles
+/// keep what they saw). A scalar such as `f32` is passed by value. `-> Global<…> as y`, or several of them in parentheses, are
 /// results. A dim is a number, a name from `<…>` (from 1 to 2³¹ - 1), an outer `const` in capitals, or `{ an expression }`.
-/// What a kernel overwrites completely costs no copy. Kernels with results alone can be called from a [`function`](macro@function).
+/// A buffer that a kernel overwrites completely is not copied first. A kernel whose only outputs are results can be called from a
+/// [`function`](macro@function).
 ///
-/// **Loops** say how they run: `global(n)` in parallel and outermost; `local(n)` by the members of a workgroup, which
-/// share `let mut tile: Local<f32, 32, 33>;` and wait for each other at `barrier();` and at the loop's end (and where a loop
-/// or block with a barrier inside begins and ends, each trip); `serial(n)` in order; `reduce(n)` in any order, so it only
-/// accumulates (`+=`, `-=`, `*=`, `v = max(v, …)`, `min`); `unroll(4)` as copies of its body. All take `start..end` too.
+/// **Loops** name their kind. `global(n)` runs in parallel and is outermost. `local(n)` runs on the members of a workgroup, which
+/// share `let mut tile: Local<f32, 32, 33>;` and wait for each other at `barrier();`, at the end of the loop, and where a loop
+/// or block that contains a barrier begins and ends. `serial(n)` runs in order. `reduce(n)` runs in any order, so it may only
+/// accumulate (`+=`, `-=`, `*=`, `v = max(v, …)`, `min`). `unroll(4)` repeats its body. All of them also take `start..end`.
 ///
-/// **Values.** `x[i, j]`; `x.get([i, j], 0.0)` with what is read outside; `let`, `let mut`, `if` as statement and as
-/// value, `as` casts; indices are whole numbers of 64 bits with floored `/` and `%`, and one that overflows is outside; data
-/// wraps in its own dtype before it is an index. Functions: `exp`, `exp2`, `log`, `log2`, `sqrt`,
-/// `rsqrt`, `sin`, `cos`, `tanh`, `abs`, `max`, `min`, `pow`, `floor`, `round`, … also as methods, and
-/// `where_(c, a, b)`. `atomic_add(&mut h[i], v)` adds from all iterations, on every dtype of numbers.
-/// `let mut r: Reg<f32, 2, 4>;` are registers, indexed by numbers and `unroll` variables.
-/// `unsafe { custom("%r = fneg {r} %0\n ret {r} %r", -x, x) }` is a value, here `-x`, by LLVM IR of one's own where that is what the
-/// device compiles (see [`Tensor::custom`]).
+/// **Values.** `x[i, j]` is an element, `x.get([i, j], 0.0)` an element with a default outside the buffer. There are `let`,
+/// `let mut`, `if` as a statement and as a value, and `as`. Indices are 64-bit integers with floored `/` and `%`, and an index that
+/// overflows counts as outside; data used as an index first wraps in its own dtype. Functions, also callable as methods, are `exp`,
+/// `exp2`, `log`, `log2`, `sqrt`, `rsqrt`, `sin`, `cos`, `tanh`, `abs`, `max`, `min`, `pow`, `floor`, `round`, … and
+/// `where_(c, a, b)`. `atomic_add(&mut h[i], v)` adds from all iterations, for every numeric dtype.
+/// `let mut r: Reg<f32, 2, 4>;` declares registers, indexed by numbers and `unroll` variables.
+/// `unsafe { custom("%r = fneg {r} %0\n ret {r} %r", -x, x) }` is a value, here `-x`, computed by LLVM IR of your own where the device
+/// compiles that (see [`Tensor::custom`]).
 ///
-/// **What is checked**, for all dims at once: names, ranks and dtypes; that every access is inside its buffer, by the bounds
-/// of loops and the conditions of `if`; that no two iterations of a parallel loop store to one element, and none reads
-/// what another stores, unless a barrier is between.
+/// **What is checked**, for all sizes at once: names, ranks and dtypes; that every access is inside its buffer, by the bounds
+/// of loops and the conditions of `if`; and that no two iterations of a parallel loop store to the same element or read what the
+/// other stores, unless a barrier is between them.
 ///
 /// ```compile_fail
 /// # use tinyspec::prelude::*;
@@ -195,12 +199,12 @@ pub use tinyspec_macros::function;
 /// }
 /// ```
 ///
-/// What cannot be shown is written in `unsafe { … }`, around statements or a value: there an access outside reads 0 and stores nothing, and that
-/// iterations do not meet is the author's word. The device `interpreter` looks while such a kernel runs and names the
-/// iterations that meet.
+/// Code that cannot be proved goes into `unsafe { … }`, around statements or a value: there an access outside of its buffer reads 0
+/// or stores nothing, and the author vouches that iterations do not race. The device `interpreter` watches such a kernel while it
+/// runs and names the iterations that race.
 ///
 /// **Gradients.** `#[gradient(path)]` before the `fn` names a [`function`](macro@function) that takes the inputs and a
-/// cotangent for each float result, and returns a gradient for each float input. Without it [`grad`] says what is missing.
+/// cotangent for each float result, and returns a gradient for each float input. Without it, [`grad`] fails and names the kernel.
 #[macro_export]
 macro_rules! uop {
     ($($kernel:tt)*) => { $crate::__private::uop! { [$crate] $($kernel)* } };
@@ -265,14 +269,16 @@ pub mod guide {}
 /// ```
 ///
 /// **Fields** are tensors, models, and arrays, `Vec`s (`#[model(len = 6)]`) and `Option`s (`#[model(none)]` where it is `None`)
-/// of them; `#[model(skip)]` leaves a field out, it starts as its `Default`. Sizes of tensors are expressions over the
-/// generics and the `const`s of the scope around the struct; those of nested models are names and numbers, for Rust computes no generics (`Block<H, F>`). Parameters start with Xavier's bounds, vectors
-/// with zeros, or as `#[model(init = zeros | ones | xavier | he | normal(0.02))]` says.
+/// of them. `#[model(skip)]` leaves a field out of the model; it starts as its `Default`. Sizes of tensors are expressions over the
+/// generics and the `const`s of the scope around the struct. Sizes of nested models are names and numbers (`Block<H, F>`), because
+/// Rust does not compute generics. Parameters start with Xavier's bounds and vectors with zeros, unless
+/// `#[model(init = zeros | ones | xavier | he | normal(0.02))]` says otherwise.
 ///
-/// **Buffers.** `#[model(buffer)]` makes a field a state that is not trained: running statistics, a counter, a cache, a model that
-/// follows another. It is saved, loaded and moved with the rest, but is none of the [`parameters`](nn::Model::parameters), and no
-/// gradient is taken for it or flows through what is assigned to it. A function changes the buffers of a model that it takes
-/// by `&mut`: `self.mean = …`, `+=`, `assign`, `set`, also through the functions that it calls.
+/// **Buffers.** `#[model(buffer)]` makes a field a state that is not trained: running statistics, a counter, a cache, a moving
+/// average of another model. It is saved, loaded and moved with the rest, but it is not one of the
+/// [`parameters`](nn::Model::parameters), and no gradient is taken for it or flows through what is assigned to it. A function changes
+/// the buffers of a model that it takes by `&mut`: with `self.mean = …`, `+=`, `assign` or `set`, or through the functions that it
+/// calls.
 ///
 /// ```
 /// # use tinyspec::prelude::*;
@@ -331,18 +337,17 @@ pub mod guide {}
 /// # Ok::<(), tinyspec::Error>(())
 /// ```
 ///
-/// A call that is prepared, `Net::LOSS.prepare(…)`, takes [`state`](nn::Model::state) for the model and changes the buffers in
+/// A prepared call, `Net::LOSS.prepare(…)`, takes [`state`](nn::Model::state) for the model and changes the buffers in
 /// place ([`function::Prepared::in_place`]).
 ///
-/// **Methods.** One `#[function] impl` stands beside a struct that says `#[model(functions)]`; its methods take `&self`, or `&mut self`
-/// where they change buffers.
-/// `Linear::<8, 3>::FORWARD` is the graph of `forward`. Options stand before each: with `#[function(grad)]` there are
-/// `linear.forward_backward(…, cotangents…)` and, for a loss of shape `()`, `model.loss_grad(…)`, which give a gradient for each
-/// float parameter of the model in its order, then for each float input; they change no buffers. Other methods stand in an `impl` of their own. In bodies, fields,
-/// indices of literals, `for` over arrays and `if let Some(…)` are decided while tracing.
+/// **Methods.** A struct marked `#[model(functions)]` has one `#[function] impl`; its methods take `&self`, or `&mut self` where they
+/// change buffers. `Linear::<8, 3>::FORWARD` is the graph of `forward`. Options stand before each method: `#[function(grad)]` adds
+/// `linear.forward_backward(…, cotangents…)` and, for a loss of shape `()`, `model.loss_grad(…)`, which return a gradient for each
+/// float parameter of the model in order, then for each float input; they change no buffers. Other methods go into a separate `impl`.
+/// In bodies, fields, literal indices, `for` over arrays and `if let Some(…)` are resolved while tracing.
 ///
-/// **At run time** a model is a plain struct of tensors with the methods of [`nn::Model`]: names, counts, files (strict: what
-/// is missing, unexpected or of another shape is listed), devices, [steps of a training](nn::Model::train_step).
+/// **At run time** a model is a plain struct of tensors with the methods of [`nn::Model`]: names, counts, files (loading lists
+/// every tensor that is missing, unexpected or of another shape), devices, and [training steps](nn::Model::train_step).
 pub use tinyspec_macros::model;
 
 /// What the macros expand to.

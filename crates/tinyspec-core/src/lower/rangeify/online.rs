@@ -1,6 +1,6 @@
-//! Matrices that never reach memory: the scores between queries and keys, what a softmax makes of them, and what their
-//! gradients are made of. Each is made of products of two smaller tensors and is needed only in sums along one of its
-//! sides, which kernels over blocks compute ([`crate::lower::optimize::online`]).
+//! Finds matrices that need never be stored: attention's scores, their softmax, and the matrices that their gradients are computed
+//! from. Each is derived from products of two smaller tensors and is used only by reductions along one of its sides, which kernels
+//! over blocks compute ([`crate::lower::optimize::online`]).
 
 use super::fusion::{Costs, Reason, value_sources};
 use super::movement::{count, dims};
@@ -9,34 +9,35 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, DType, Graph, NodeId, Op};
 
-/// Elements from which on a matrix is worth loops of its own.
+/// The smallest matrix, in elements, that is worth loops of its own.
 const ELEMENTS: i64 = 4096;
 
-/// A set of matrices that are made of each other.
+/// Matrices that are derived from each other.
 #[derive(Default)]
 struct Family {
     members: FxHashSet<NodeId>,
-    /// Terms of the products that they are made of, and products of members with what is summed under their weight.
+    /// The terms of the products that they are derived from, and the terms of sums that members weight.
     terms: FxHashSet<NodeId>,
     /// The Reduces over members.
     ends: FxHashSet<NodeId>,
 }
 
-/// What kernels over blocks compute.
+/// The values that kernels over blocks compute.
 #[derive(Default)]
 pub(super) struct Online {
-    /// Number of the family whose values, or sums, a node is.
+    /// The family that a node is a value of.
     inside: FxHashMap<NodeId, usize>,
+    /// The family that a Reduce reduces.
     ends: FxHashMap<NodeId, usize>,
-    /// Sums that the terms of others need.
+    /// Sums that the terms of other sums use.
     stored: FxHashSet<NodeId>,
-    /// Families each of whose sums has a kernel of its own.
+    /// Families of which each sum has a kernel of its own.
     apart: FxHashSet<usize>,
 }
 
 impl Online {
-    /// Families of a tensor graph, but those whose number is refused: no kernel could be built for them. The results of
-    /// those that are `apart` have kernels of their own.
+    /// The families of a tensor graph, except those in `refused`, for which no kernel could be built. Each result of a family in
+    /// `apart` has a kernel of its own.
     pub(super) fn find(
         graph: &Graph,
         live: &[NodeId],
@@ -84,22 +85,22 @@ impl Online {
         online
     }
 
-    /// The value is part of such a matrix.
+    /// Whether a node is a value of such a matrix.
     pub(super) fn is_inside(&self, node: NodeId) -> bool {
         self.inside.contains_key(&node)
     }
 
-    /// The terms of another sum need this one, in a way that no loop for both has.
+    /// Whether the terms of another sum use this one, so that one loop cannot compute both.
     pub(super) fn is_stored(&self, node: NodeId) -> bool {
         self.stored.contains(&node)
     }
 
-    /// Each sum of the family has a kernel of its own.
+    /// Whether each sum of the family has a kernel of its own.
     pub(super) fn is_apart(&self, family: usize) -> bool {
         self.apart.contains(&family)
     }
 
-    /// The family that a Reduce sums over.
+    /// The family whose values a Reduce reduces.
     pub(super) fn summed(&self, node: NodeId) -> Option<usize> {
         self.ends.get(&node).copied()
     }
@@ -108,7 +109,7 @@ impl Online {
 struct Search<'a> {
     graph: &'a Graph,
     users: FxHashMap<NodeId, SmallVec<[NodeId; 2]>>,
-    /// By node, as far as they are known: neither an input nor a constant, but made of products.
+    /// For each node visited so far, whether it is derived from a product.
     made: Vec<bool>,
     forced: &'a FxHashMap<NodeId, Reason>,
 }
@@ -118,12 +119,12 @@ impl Search<'_> {
         dims(self.graph, node).map_or(0, |dims| count(&dims))
     }
 
-    /// What a Reduce reduces.
+    /// The operand of a Reduce.
     fn summand(&self, reduce: NodeId) -> NodeId {
         named(self.graph, self.graph.source(reduce, 0)).0
     }
 
-    /// A sum of products.
+    /// Whether a node is a sum of products, large enough to avoid storing.
     fn is_product(&self, node: NodeId) -> bool {
         let is_sum = matches!(self.graph.arg(node), Arg::Reduce { op: Op::Add, .. });
         is_sum
@@ -132,7 +133,7 @@ impl Search<'_> {
             && self.graph.op(self.summand(node)) == Op::Mul
     }
 
-    /// All that is made of a product, up to the sums over it; `None` where something else needs it.
+    /// Everything derived from a product, up to the Reduces over it; `None` if it has any other use.
     fn family(&self, product: NodeId) -> Option<Family> {
         let graph = self.graph;
         let size = self.elements(product);
@@ -166,7 +167,7 @@ impl Search<'_> {
         Some(family)
     }
 
-    /// Whether a node is made of products, of whose sources that is known.
+    /// Whether a node is derived from a product, given the answers for its sources.
     fn is_made(&self, node: NodeId) -> bool {
         match self.graph.op(node) {
             Op::Reduce => self.is_product(node),
@@ -177,7 +178,7 @@ impl Search<'_> {
         }
     }
 
-    /// A member, repeated along another axis, must end in sums.
+    /// Adds the users of a member that is broadcast along another axis; all of them must end in Reduces.
     fn weigh(&self, node: NodeId, family: &mut Family) -> Option<()> {
         let graph = self.graph;
         let mut pending = vec![node];
@@ -199,7 +200,7 @@ impl Search<'_> {
         Some(())
     }
 
-    /// Sums that another sum needs before its loop: not as a factor of all of its terms.
+    /// Sums that another sum needs before its loop begins, because they are not a common factor of its terms.
     fn needed(&self, family: &Family, size: i64) -> Vec<NodeId> {
         let graph = self.graph;
         let is_sum = |node: &NodeId| matches!(graph.arg(*node), Arg::Reduce { op: Op::Add, .. });
@@ -221,8 +222,8 @@ impl Search<'_> {
         below.into_iter().filter(|node| family.ends.contains(node) && is_sum(node)).collect()
     }
 
-    /// A softmax is among them. What one kernel sums in one pass always pays; where several kernels make the matrix anew,
-    /// it must be too large for the cache.
+    /// Whether the family contains a softmax and is worth recomputing. A single kernel that reduces it in one pass always pays; if
+    /// several kernels recompute the matrix, it must exceed the cache.
     fn pays(&self, family: &Family, product: NodeId, costs: &Costs) -> bool {
         let is =
             |op: Op| move |node: &&NodeId| matches!(self.graph.arg(**node), Arg::Reduce { op: own, .. } if *own == op);
