@@ -75,7 +75,8 @@ fn amd(name: &'static str, wave: usize, processors: usize) -> Gpu {
             warp: wave,
             local_bytes: 64 << 10,
             processors,
-            resident: 2048,
+            // Eight waves on each of four units, or sixteen on each of two.
+            resident: if wave == 64 { 4 * 8 * 64 } else { 2 * 16 * 32 },
         },
         thread_registers: 256,
         // Four units of 512 registers for 64 lanes, or of two of them 1,536 for 32.
