@@ -61,7 +61,7 @@ impl<'a> Case<'a> {
                         let (output, slot) = pair.split_once('/')?;
                         Some(Donation { output: output.parse().ok()?, slot: slot.parse().ok()?, only_part: false })
                     });
-                    case.donations = numbers.collect::<Option<_>>().ok_or(format!("`{rest}` is no `result/slot`"))?;
+                    case.donations = numbers.collect::<Option<_>>().ok_or(format!("`{rest}` is not `result/slot`"))?;
                 }
                 "rules" => case.rules = rest.split(' ').map(table).collect::<Result<Vec<_>, _>>()?.concat(),
                 _ => return Err(format!("`{word}` is not expected in a header")),
@@ -137,7 +137,7 @@ fn set(target: &mut Target, fact: &str) -> Result<(), String> {
             let op = |name| Op::from_name(name).ok_or_else(|| format!("no op is called `{name}`"));
             target.native = value.split(',').filter(|name| !name.is_empty()).map(op).collect::<Result<_, _>>()?;
         }
-        _ => return Err(format!("`{name}` is no fact of a target that cases change")),
+        _ => return Err(format!("`{name}` is not a fact of a target that cases change")),
     }
     Ok(())
 }

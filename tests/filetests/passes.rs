@@ -82,7 +82,7 @@ fn places(name: &str) -> Result<(Place, Place), String> {
         ("optimize" | SCHEDULE, ..) => Ok((Place::Ranges, Place::Ranges)),
         ("plan", ..) => Ok((Place::Plan, Place::Plan)),
         (_, Some(first), Some(last)) => Ok((Place::Pass(first), Place::Pass(last))),
-        _ => Err(format!("`{name}` is no stage and no pass")),
+        _ => Err(format!("`{name}` is neither a stage nor a pass")),
     }
 }
 
@@ -97,7 +97,7 @@ fn taking(form: &str) -> Result<Place, String> {
         "tiles" => Ok(first(Form::Tiles)),
         "machine" => Ok(first(Form::Machine)),
         "linear" => Ok(first(Form::Linear)),
-        _ => Err(format!("`{form}` is no form")),
+        _ => Err(format!("`{form}` is not a form")),
     }
 }
 
@@ -168,7 +168,7 @@ fn simplify(case: &Case, graph: &mut Graph, roots: &[NodeId]) -> Result<String, 
 fn arena(lives: &str) -> Result<String, Error> {
     let life = |line: &str| -> Result<Lifetime, Error> {
         let numbers = line.split_whitespace().map(str::parse).collect::<Result<Vec<usize>, _>>()?;
-        let [first, last, bytes] = numbers[..] else { return Err(format!("`{line}` is no `first last bytes`").into()) };
+        let [first, last, bytes] = numbers[..] else { return Err(format!("`{line}` is not `first last bytes`").into()) };
         Ok(Lifetime { first, last, bytes })
     };
     let lives: Vec<Lifetime> =

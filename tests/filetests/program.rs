@@ -48,7 +48,7 @@ pub fn graph(text: &str) -> Result<(Graph, Vec<NodeId>), Error> {
 
 /// `%0 f32 [2 3]`, without its last bracket where a comma followed.
 fn spec(text: &str) -> Result<Spec, Error> {
-    let (front, shape) = text.split_once('[').ok_or(format!("`{text}` is no `%0 f32 [2 3]`"))?;
+    let (front, shape) = text.split_once('[').ok_or(format!("`{text}` is not `%0 f32 [2 3]`"))?;
     let dtype = front.split_whitespace().nth(1).and_then(DType::from_name).ok_or(format!("`{text}` has no dtype"))?;
     let shape = numbers(shape.trim_end_matches(']'))?;
     Ok(Spec::new(dtype, &shape[..]))
@@ -70,7 +70,7 @@ fn run(lines: &[&str], inputs: &[Tensor], functions: &HashMap<&str, Function>) -
         if let Some(results) = line.strip_prefix("return ") {
             return Ok(results.split(',').map(|name| value(&values, name)).collect::<Result<_, _>>()?);
         }
-        let wrong = || format!("`{line}` is no `%2 = method(operands)`");
+        let wrong = || format!("`{line}` is not `%2 = method(operands)`");
         let (names, call) = line.split_once(" = ").ok_or_else(wrong)?;
         let (method, operands) = call.strip_suffix(')').and_then(|call| call.split_once('(')).ok_or_else(wrong)?;
         let operands = operands.split(',').map(str::trim).filter(|operand| !operand.is_empty());
@@ -105,7 +105,7 @@ fn argument(text: &str, values: &HashMap<String, Tensor>) -> Result<Argument, Er
     }
     if let Some(fields) = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')) {
         let field = |field: &str| -> Result<(String, Argument), Error> {
-            let (name, value) = field.split_once('=').ok_or(format!("`{field}` is no `name=value`"))?;
+            let (name, value) = field.split_once('=').ok_or(format!("`{field}` is not `name=value`"))?;
             Ok((name.trim().into(), argument(value.trim(), values)?))
         };
         return Ok(Argument::Options(fields.split(';').map(field).collect::<Result<_, _>>()?));
@@ -123,6 +123,6 @@ fn argument(text: &str, values: &HashMap<String, Tensor>) -> Result<Argument, Er
         ("true" | "false", ..) => Ok(Argument::Flag(text == "true")),
         (_, Ok(number), _) => Ok(Argument::Int(number)),
         (_, _, Ok(number)) => Ok(Argument::Float(number)),
-        _ => Err(format!("`{text}` is no operand").into()),
+        _ => Err(format!("`{text}` is not an operand").into()),
     }
 }

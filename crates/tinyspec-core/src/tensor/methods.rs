@@ -110,12 +110,14 @@ pub(super) struct Call {
     op: &'static str,
     location: &'static Location<'static>,
     error: Option<Error>,
+    /// How many results there are if it fails.
+    results: usize,
 }
 
 impl Call {
     /// Of the method `op`, which errors are to name: what it is composed of is not what the user wrote.
     pub fn new(op: &'static str, location: &'static Location<'static>) -> Call {
-        Call { builder: LazyBuilder::new(location), op, location, error: None }
+        Call { builder: LazyBuilder::new(location), op, location, error: None, results: 1 }
     }
 
     /// The node of an argument; after an error any number will do.
@@ -155,11 +157,18 @@ impl Call {
         }
     }
 
-    /// Several results, or one that carries the error.
+    /// The number of results, where it is known of a call that fails: a caller may look at any of them.
+    fn expect(&mut self, results: i64) {
+        /// A wrong number must not fill memory.
+        const MOST: usize = 1 << 10;
+        self.results = usize::try_from(results).unwrap_or(1).clamp(1, MOST);
+    }
+
+    /// Several results, each of which carries the error of a call that fails.
     fn tensors(mut self, build: impl FnOnce(&mut LazyBuilder) -> tinyspec_ir::Result<Vec<NodeId>>) -> Vec<Tensor> {
         match self.build(build) {
             Ok(nodes) => nodes.into_iter().map(|node| Tensor::from_node(self.builder.node(node))).collect(),
-            Err(error) => vec![Tensor::failed(error)],
+            Err(error) => vec![Tensor::failed(error); self.results],
         }
     }
 }
@@ -172,7 +181,7 @@ macro_rules! method {
     ($(#[doc = $doc:literal])* arange $($rest:tt)*) => {};
     ($(#[doc = $doc:literal])* uniform $($rest:tt)*) => {};
     ($(#[doc = $doc:literal])* randn $($rest:tt)*) => {};
-    ($(#[doc = $doc:literal])* $name:ident($receiver:ident: tensor $(, $param:ident: $kind:ident)*) -> $result:ident = $($path:ident)::+) => {
+    ($(#[doc = $doc:literal])* $name:ident($receiver:ident: tensor $(, $param:ident: $kind:ident)*) -> $result:ident $([$count:expr])? = $($path:ident)::+) => {
         $(#[doc = $doc])*
         #[track_caller]
         pub fn $name(&self $(, $param: method!(@type $kind))*) -> method!(@result $result) {
@@ -180,16 +189,18 @@ macro_rules! method {
             let mut call = Call::new(stringify!($name), Location::caller());
             let $receiver = call.operand(self, DType::Void);
             $(let $param = method!(@prepare $kind, call, $param, self.dtype());)*
+            $(call.expect($count);)?
             call.$result(|builder| tinyspec_ir::ops::$($path)::+(builder, $receiver $(, method!(@pass $kind, $param))*))
         }
     };
-    ($(#[doc = $doc:literal])* $name:ident($($param:ident: $kind:ident),*) -> $result:ident = $($path:ident)::+) => {
+    ($(#[doc = $doc:literal])* $name:ident($($param:ident: $kind:ident),*) -> $result:ident $([$count:expr])? = $($path:ident)::+) => {
         $(#[doc = $doc])*
         #[track_caller]
         pub fn $name($($param: method!(@type $kind)),*) -> method!(@result $result) {
             #[allow(unused_mut, reason = "not every method has operands")]
             let mut call = Call::new(stringify!($name), Location::caller());
             $(let $param = method!(@prepare $kind, call, $param, DType::Void);)*
+            $(call.expect($count);)?
             call.$result(|builder| tinyspec_ir::ops::$($path)::+(builder $(, method!(@pass $kind, $param))*))
         }
     };
@@ -223,11 +234,11 @@ macro_rules! method {
 }
 
 macro_rules! methods {
-    ($($(#[doc = $doc:literal])* $name:ident($($param:ident: $kind:ident),*) -> $result:ident = $($path:ident)::+;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident($($param:ident: $kind:ident),*) -> $result:ident $([$count:expr])? = $($path:ident)::+;)*) => {
         /// The methods of the table.
         #[allow(clippy::should_implement_trait, clippy::too_many_arguments, reason = "the table's names; operators exist too")]
         impl Tensor {
-            $(method! { $(#[doc = $doc])* $name($($param: $kind),*) -> $result = $($path)::+ })*
+            $(method! { $(#[doc = $doc])* $name($($param: $kind),*) -> $result $([$count])? = $($path)::+ })*
         }
     };
 }

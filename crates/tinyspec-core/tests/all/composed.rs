@@ -318,7 +318,7 @@ fn wrong_calls_say_what_is_wrong() {
         (x.mse_loss(Tensor::ones([2]), "mean"), "mse_loss: predictions of [2, 3] and targets of [2]"),
         (x.mse_loss(&x, "median"), "reduction `median` is unknown"),
         (x.huber_loss(&x, "mean", 0.0), "`delta` is 0"),
-        (x.quantile(1.5, 0, false), "1.5 is no share"),
+        (x.quantile(1.5, 0, false), "1.5 is not between 0 and 1"),
         (x.kthvalue(3, 0, false), "number 3 of 2 elements"),
         (x.glu(1), "axis 1 of [2, 3] has no halves"),
         (x.outer(&x), "needs two vectors"),

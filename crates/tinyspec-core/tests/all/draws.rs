@@ -109,7 +109,7 @@ fn draws_without_sense_are_refused() {
         assert!(text.contains(words), "{text}");
     };
     refused(Tensor::randint([2], 5, 5), "no numbers of i32 from 5 to 5");
-    refused(Tensor::ones([2]).dropout(1.5), "1.5 is no probability");
+    refused(Tensor::ones([2]).dropout(1.5), "1.5 is not a probability");
     refused(Tensor::arange(3).bernoulli(), "must be floats");
     refused(Tensor::ones([3]).multinomial(4, false), "4 of 3 positions");
     refused(Tensor::normal([2], 0.0, -1.0), "standard deviation -1");

@@ -70,7 +70,7 @@ fn composed_ops_speak_for_themselves() {
     refused(&Tensor::from_bytes(DType::Void, &[], &[1]), "from_bytes: void");
     refused(&Tensor::from_bytes(DType::Index, &[0; 8], &[1]), "from_bytes: index");
     let (logits, target) = (Tensor::ones([1, 4]), Tensor::from_slice(&[1i32], [1]));
-    refused(&logits.cross_entropy(&target, "mean", 2.0, -100), "cross_entropy: label_smoothing 2 is no share");
+    refused(&logits.cross_entropy(&target, "mean", 2.0, -100), "cross_entropy: label_smoothing 2 is not between 0 and 1");
     refused(&logits.nll_loss_weight(&target, Tensor::ones([3]), "mean"), "nll_loss_weight: weights of shape [3]");
     refused(&Tensor::from_slice(&[1f32], [2]), "from_slice: 1 elements do not fill [2]");
     refused(&Tensor::from_vec(vec![1f32], [2]), "from_vec: 1 elements do not fill [2]");
@@ -326,5 +326,28 @@ fn refusals_have_help() {
         let error = tensor.error().unwrap_or_else(|| panic!("{tensor:?} is no error")).to_string();
         assert!(error.contains("\n  help: "), "{error}");
         assert!(error.contains("refusals.rs:"), "{error}");
+    }
+}
+
+/// Each result of a method with several carries its error: a caller may look at any of them.
+#[test]
+fn all_results_of_a_call_that_fails_are_there() {
+    let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], [3]);
+    let failed: [(Vec<Tensor>, usize); 7] = [
+        (x.topk(4, 0, true), 2),
+        (x.sort(1, false), 2),
+        (x.std_mean(2, 1, false), 2),
+        (x.lu(), 3),
+        (x.chunk(2, 3), 2),
+        (x.split_sizes([1, 1, 5], 0), 3),
+        (Tensor::meshgrid(&[&x, &Tensor::ones([2, 2]), &x], "ij"), 3),
+    ];
+    for (results, count) in failed {
+        assert_eq!(results.len(), count);
+        assert!(results.iter().all(|result| result.error().is_some()));
+    }
+    // A number of pieces that is wrong fills no memory.
+    for pieces in [i64::MIN, 0, i64::MAX] {
+        assert!((1..=1024).contains(&x.chunk(pieces, 1).len()));
     }
 }

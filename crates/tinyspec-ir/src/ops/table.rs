@@ -3,8 +3,8 @@
 //!
 //! [`for_each_method!`](crate::for_each_method) hands all rows to a callback macro, each as
 //! `#[doc] name(param: kind, …) -> result = path;` with `kind` one of those in [`ParamKind`], spelt as its variant (the
-//! name of a struct of options is one), and `result` `tensor` or `tensors`. The function behind a row takes
-//! `&mut dyn Builder` and the parameters in their order.
+//! name of a struct of options is one), and `result` `tensor`, `tensors`, or `tensors[n]` where the parameters alone say how many. The
+//! function behind a row takes `&mut dyn Builder` and the parameters in their order.
 
 mod arguments;
 mod near;
@@ -111,7 +111,7 @@ pub fn method(name: &str) -> Option<&'static Method> {
 }
 
 macro_rules! table {
-    ($($(#[doc = $doc:literal])* $name:ident($($param:ident: $kind:ident),*) -> $result:ident = $($path:ident)::+;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident($($param:ident: $kind:ident),*) -> $result:ident $([$count:expr])? = $($path:ident)::+;)*) => {
         /// Every method.
         pub const METHODS: &[Method] = &[$(Method {
             name: stringify!($name),
