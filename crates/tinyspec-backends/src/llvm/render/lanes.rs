@@ -7,6 +7,9 @@ use super::emit::{Kind, Result, Value};
 use llvm_sys::LLVMIntPredicate::LLVMIntNE;
 use llvm_sys::LLVMOpcode::{LLVMAnd, LLVMSub, LLVMZExt};
 
+/// Lanes up to which each has instructions of its own; more are cheaper in a loop.
+const FEW: u32 = 4;
+
 impl Renderer<'_, '_> {
     /// Whether a masked load takes several instructions per lane. No target gathers elements narrower than a word.
     pub(super) fn is_per_lane(&self, address: &Address) -> bool {
@@ -30,6 +33,14 @@ impl Renderer<'_, '_> {
             return self.emit.select(mask, value, alt);
         }
         let (from, alignment) = (address.pointer, kind.bits() / 8);
+        if lanes <= FEW {
+            let mut value = alt;
+            for lane in 0..lanes {
+                let pointer = self.lane_or_dummy(address, mask, lane, kind)?;
+                value = self.emit.insert(value, self.emit.load(pointer, kind, 1, alignment)?, lane)?;
+            }
+            return self.emit.select(mask, value, alt);
+        }
         let read = self.emit.scratch(self.entry, kind, lanes);
         self.emit.store(read, alt, alignment, false)?;
         self.for_open_lanes(mask, |renderer, lane| {
@@ -49,6 +60,13 @@ impl Renderer<'_, '_> {
             return self.masked_write(&diverted, all, value);
         }
         let (to, alignment) = (address.pointer, kind.bits() / 8);
+        if lanes <= FEW {
+            for lane in 0..lanes {
+                let pointer = self.lane_or_dummy(address, mask, lane, kind)?;
+                self.emit.store(pointer, self.emit.extract(value, lane)?, alignment, false)?;
+            }
+            return Ok(());
+        }
         let written = self.emit.scratch(self.entry, kind, lanes);
         self.emit.store(written, value, alignment, false)?;
         self.for_open_lanes(mask, |renderer, lane| {
@@ -63,6 +81,13 @@ impl Renderer<'_, '_> {
         let dummy = self.dummy();
         let pointer = self.emit.select(mask, address.pointer, self.emit.splat(dummy, mask.lanes)?)?;
         Ok(Address { pointer, ..*address })
+    }
+
+    /// Where a lane of a contiguous access goes.
+    fn lane_or_dummy(&mut self, address: &Address, mask: Value, lane: u32, kind: Kind) -> Result<Value> {
+        let dummy = self.dummy();
+        let is_open = self.emit.extract(mask, lane)?;
+        self.emit.select(is_open, self.at_lane(address, kind, lane)?.pointer, dummy)
     }
 
     /// A loop over the open lanes of a mask, as bits of an integer.

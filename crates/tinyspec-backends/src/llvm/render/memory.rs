@@ -147,7 +147,7 @@ impl Renderer<'_, '_> {
     }
 
     /// The address of a lane of a contiguous access.
-    fn at_lane(&self, address: &Address, kind: Kind, lane: u32) -> Result<Address> {
+    pub(super) fn at_lane(&self, address: &Address, kind: Kind, lane: u32) -> Result<Address> {
         let offset = self.emit.int(Kind::I64, 1, lane.into());
         Ok(Address { pointer: self.emit.offset(address.pointer, offset, kind)?, ..*address })
     }
