@@ -17,10 +17,10 @@ impl Renderer<'_, '_> {
         !self.target.masks_loads(address.dtype) || is_gather && address.dtype.size() < size_of::<i32>()
     }
 
-    /// Whether LLVM would emit a branch per lane of an access under this mask.
+    /// Whether LLVM would emit a branch per lane of an access under this mask, which fits into an integer.
     pub(super) fn lacks_mask(&self, address: &Address, mask: Value) -> bool {
         let is_scalarized = self.is_per_lane(address) || address.pointer.lanes > 1 && !self.target.masked_access;
-        is_scalarized && !self.emit.is_constant(mask)
+        is_scalarized && !self.emit.is_constant(mask) && mask.lanes <= u64::BITS
     }
 
     /// The open lanes from memory, the others from `alt`.
