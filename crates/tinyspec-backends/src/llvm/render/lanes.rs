@@ -6,6 +6,8 @@ use super::address::Address;
 use super::emit::{Kind, Result, Value};
 use llvm_sys::LLVMIntPredicate::LLVMIntNE;
 use llvm_sys::LLVMOpcode::{LLVMAnd, LLVMSub, LLVMZExt};
+use tinyspec_ir::address::base_and_index;
+use tinyspec_ir::{Builder, NodeId};
 
 /// Lanes up to which each has instructions of its own; more are cheaper in a loop.
 const FEW: u32 = 4;
@@ -23,15 +25,23 @@ impl Renderer<'_, '_> {
         is_scalarized && !self.emit.is_constant(mask) && mask.lanes <= u64::BITS
     }
 
-    /// The open lanes from memory, the others from `alt`.
+    /// Gathers the open lanes, and takes the others from `alt`. Closed lanes read the buffer's first element, where it has one.
+    pub(super) fn gather_lanes(&mut self, place: NodeId, address: &Address, mask: Value, alt: Value) -> Result<Value> {
+        let has_first = |&(base, _): &(NodeId, _)| {
+            self.graph.props(base).shape.first().and_then(|length| length.as_const()).is_some_and(|length| length > 0)
+        };
+        let read = match base_and_index(self.graph, place).filter(has_first) {
+            Some((base, Some(index))) => self.gathered(base, index, Some(mask))?,
+            _ => self.diverted(address, mask)?,
+        };
+        let all = self.emit.int(Kind::I1, alt.lanes, 1);
+        let value = self.masked_read("llvm.masked.gather", &read, all, alt)?;
+        self.emit.select(mask, value, alt)
+    }
+
+    /// The open lanes of a contiguous access from memory, the others from `alt`.
     pub(super) fn read_lanes(&mut self, address: &Address, mask: Value, alt: Value) -> Result<Value> {
         let (kind, lanes) = (alt.kind, alt.lanes);
-        if address.pointer.lanes > 1 {
-            let all = self.emit.int(Kind::I1, lanes, 1);
-            let diverted = self.diverted(address, mask)?;
-            let value = self.masked_read("llvm.masked.gather", &diverted, all, alt)?;
-            return self.emit.select(mask, value, alt);
-        }
         let (from, alignment) = (address.pointer, kind.bits() / 8);
         if lanes <= FEW {
             let mut value = alt;

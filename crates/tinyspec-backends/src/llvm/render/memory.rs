@@ -110,7 +110,10 @@ impl Renderer<'_, '_> {
             address.pointer = self.emit.select(any, address.pointer, dummy)?;
         }
         if address.pointer.lanes > 1 {
-            return self.masked_read("llvm.masked.gather", &address, gate, alt);
+            return match self.lacks_mask(&address, gate) {
+                true => self.gather_lanes(place, &address, gate, alt),
+                false => self.masked_read("llvm.masked.gather", &address, gate, alt),
+            };
         }
         let Some(vectors) = self.open_vectors(condition, alt) else {
             return self.masked_read("llvm.masked.load", &address, gate, alt);
