@@ -16,6 +16,7 @@ mod division;
 mod emit;
 mod gpu;
 mod instruction;
+mod lanes;
 mod locations;
 mod memory;
 mod vector;
@@ -78,6 +79,7 @@ pub(super) fn render<'context>(
         bases: FxHashMap::default(),
         shuffles: FxHashMap::default(),
         streams: false,
+        dummy: None,
         context,
         module,
         customs: Vec::new(),
@@ -126,6 +128,8 @@ struct Renderer<'a, 'context> {
     shuffles: FxHashMap<NodeId, u32>,
     /// A non-temporal store was made.
     streams: bool,
+    /// Memory on the stack that accesses behind closed gates go to, once one needs it.
+    dummy: Option<Value>,
     context: &'context Context,
     module: &'a Module<'context>,
     /// The user's own code: a function each, without its name.

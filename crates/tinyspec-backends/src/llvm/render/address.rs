@@ -71,7 +71,7 @@ impl Renderer<'_, '_> {
     /// The address that an Index or Shrink of a buffer stands for.
     pub(super) fn address(&mut self, place: NodeId) -> Result<Address> {
         match base_and_index(self.graph, place) {
-            Some((base, Some(index))) if self.lanes(index)? > 1 => self.gathered(base, index),
+            Some((base, Some(index))) if self.lanes(index)? > 1 => self.gathered(base, index, None),
             Some((base, Some(index))) => self.address_of(base, &Affine::of(self.graph, index)),
             Some((base, None)) => self.address_of(base, &Affine::default()),
             None => Err(self.unsupported(place, "it is not a place in a buffer of one axis")),
@@ -92,11 +92,14 @@ impl Renderer<'_, '_> {
         found.ok_or_else(|| self.unsupported(base, "registers have no address"))
     }
 
-    /// One address for each lane of the index.
-    fn gathered(&mut self, base: NodeId, index: NodeId) -> Result<Address> {
+    /// One address for each lane of the index; of lanes that a mask closes, the start of the buffer.
+    pub(super) fn gathered(&mut self, base: NodeId, index: NodeId, mask: Option<Value>) -> Result<Address> {
         let (start, dtype) = (self.base(base)?, self.graph.dtype(base));
         let kind = Kind::of(dtype).in_memory();
         let mut lanes = self.value(index)?;
+        if let Some(mask) = mask {
+            lanes = self.emit.select(mask, lanes, self.emit.int(lanes.kind, lanes.lanes, 0))?;
+        }
         // Addresses extend an index with its sign.
         if self.graph.dtype(index).is_unsigned() && lanes.kind != Kind::I64 {
             lanes = self.emit.convert(LLVMZExt, lanes, Kind::I64)?;

@@ -266,13 +266,15 @@ impl<'context> Emitter<'context> {
         Value { raw: unsafe { LLVMConstVector(elements.as_mut_ptr(), lanes) }, kind: constant.kind, lanes }
     }
 
+    pub(super) fn is_constant(&self, value: Value) -> bool {
+        // SAFETY: see above.
+        unsafe { LLVMIsConstant(value.raw) != 0 }
+    }
+
     /// A vector of these, if they are constants of one kind.
     pub(super) fn constants(&self, elements: &[Value]) -> Option<Value> {
         let first = *elements.first()?;
-        // SAFETY: see above.
-        let fits = |element: &Value| {
-            element.kind == first.kind && element.lanes == 1 && unsafe { LLVMIsConstant(element.raw) } != 0
-        };
+        let fits = |element: &Value| element.kind == first.kind && element.lanes == 1 && self.is_constant(*element);
         if !elements.iter().all(fits) {
             return None;
         }
@@ -290,8 +292,7 @@ impl<'context> Emitter<'context> {
         if scalar.lanes != 1 {
             return Err(mismatch("broadcast", scalar, self.undefined(scalar.kind, lanes)));
         }
-        // SAFETY: see above.
-        if unsafe { LLVMIsConstant(scalar.raw) } != 0 {
+        if self.is_constant(scalar) {
             return Ok(self.repeat(scalar, lanes));
         }
         let single = self.insert(self.undefined(scalar.kind, lanes), scalar, 0)?;

@@ -52,7 +52,7 @@ impl Renderer<'_, '_> {
         }
         if address.pointer.lanes == 1 && gate.lanes == 1 && kind.in_memory().bits() / 8 * lanes <= DUMMY_BYTES {
             // Always reads, but where the gate is closed from memory of its own.
-            let dummy = self.emit.scratch(self.entry, Kind::I8, DUMMY_BYTES);
+            let dummy = self.dummy();
             let pointer = self.emit.select(gate, address.pointer, dummy)?;
             let value = self.emit.load(pointer, kind.in_memory(), lanes, kind.in_memory().bits() / 8)?;
             let value = self.read_bools(kind, value)?;
@@ -60,7 +60,7 @@ impl Renderer<'_, '_> {
         }
         let alt = self.write_bools(kind, alt)?;
         let gate = self.emit.splat(gate, lanes)?;
-        let value = if lanes > 1 && self.branches_on_lanes(&address) {
+        let value = if lanes > 1 && self.is_per_lane(&address) {
             let all = self.all(sources[2])?;
             let ways = self.either(
                 all,
@@ -78,11 +78,9 @@ impl Renderer<'_, '_> {
         self.read_bools(kind, value)
     }
 
-    /// Whether LLVM would emit a branch per lane of a masked load, because the target has no instruction for it. No target gathers
-    /// elements narrower than a word.
-    fn branches_on_lanes(&self, address: &Address) -> bool {
-        let is_gather = address.pointer.lanes > 1;
-        !self.target.masks_loads(address.dtype) || is_gather && address.dtype.size() < size_of::<i32>()
+    /// Memory of the kernel's own, which accesses behind closed gates go to.
+    pub(super) fn dummy(&mut self) -> Value {
+        *self.dummy.get_or_insert_with(|| self.emit.scratch(self.entry, Kind::I8, DUMMY_BYTES))
     }
 
     /// All lanes of a vector, without a gate.
@@ -108,11 +106,14 @@ impl Renderer<'_, '_> {
             // Lanes that are left out are no fault, but where memory has no such page the processor takes hundreds of
             // cycles to find that out.
             let any = self.any(gate)?;
-            let dummy = self.emit.scratch(self.entry, Kind::I8, DUMMY_BYTES);
+            let dummy = self.dummy();
             address.pointer = self.emit.select(any, address.pointer, dummy)?;
         }
         if address.pointer.lanes > 1 {
-            return self.masked_read("llvm.masked.gather", &address, gate, alt);
+            return match self.lacks_mask(&address, gate) {
+                true => self.gather_lanes(place, &address, gate, alt),
+                false => self.masked_read("llvm.masked.gather", &address, gate, alt),
+            };
         }
         let Some(vectors) = self.open_vectors(condition, alt) else {
             return self.masked_read("llvm.masked.load", &address, gate, alt);
@@ -149,7 +150,7 @@ impl Renderer<'_, '_> {
     }
 
     /// The address of a lane of a contiguous access.
-    fn at_lane(&self, address: &Address, kind: Kind, lane: u32) -> Result<Address> {
+    pub(super) fn at_lane(&self, address: &Address, kind: Kind, lane: u32) -> Result<Address> {
         let offset = self.emit.int(Kind::I64, 1, lane.into());
         Ok(Address { pointer: self.emit.offset(address.pointer, offset, kind)?, ..*address })
     }
@@ -205,8 +206,11 @@ impl Renderer<'_, '_> {
         }
     }
 
-    fn masked_read(&mut self, name: &str, address: &Address, mask: Value, alt: Value) -> Result<Value> {
+    pub(super) fn masked_read(&mut self, name: &str, address: &Address, mask: Value, alt: Value) -> Result<Value> {
         let (kind, lanes) = (alt.kind, alt.lanes);
+        if self.lacks_mask(address, mask) {
+            return self.read_lanes(address, mask, alt);
+        }
         let overloads = [(kind, lanes), (address.pointer.kind, address.pointer.lanes)];
         // Until LLVM 21 the alignment was an operand.
         let alignment = self.emit.int(Kind::I32, 1, (kind.bits() / 8).into());
@@ -308,7 +312,10 @@ impl Renderer<'_, '_> {
         Ok(())
     }
 
-    fn masked_write(&mut self, address: &Address, mask: Value, value: Value) -> Result<()> {
+    pub(super) fn masked_write(&mut self, address: &Address, mask: Value, value: Value) -> Result<()> {
+        if self.lacks_mask(address, mask) {
+            return self.write_lanes(address, mask, value);
+        }
         let name = if address.pointer.lanes > 1 { "llvm.masked.scatter" } else { "llvm.masked.store" };
         let overloads = [(value.kind, value.lanes), (address.pointer.kind, address.pointer.lanes)];
         let alignment = self.emit.int(Kind::I32, 1, (value.kind.bits() / 8).into());

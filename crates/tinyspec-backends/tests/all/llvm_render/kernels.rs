@@ -255,6 +255,50 @@ fn a_vector_store_leaves_masked_lanes_alone_and_scatters() {
     }
 }
 
+/// Reads `x` under a mask, 5 elsewhere, and writes that whole to one buffer, and under the mask to another.
+fn masked_copy(dtype: DType, lanes: i64, gathers: bool) -> LinearKernel {
+    let mut kernel = Kernel::default();
+    let [whole, some, x, mask] = [dtype, dtype, dtype, F32].map(|dtype| kernel.param(dtype, lanes));
+    let (zero, shape) = (kernel.int(0), kernel.shape(&[lanes]));
+    let from = kernel.run(mask, zero, lanes);
+    let mask = kernel.add(Op::Load, &[from], REG);
+    let nothing = kernel.float(0.0);
+    let nothing = kernel.alu(Op::Expand, &[nothing, shape]);
+    let gate = kernel.alu(Op::CmpLt, &[nothing, mask]);
+    let order: Vec<NodeId> = (0..lanes).map(|lane| kernel.int(lanes - 1 - lane)).collect();
+    let order = kernel.alu(Op::Stack, &order);
+    let mut place = |kernel: &mut Kernel, buffer: NodeId| match gathers {
+        true => kernel.alu(Op::Index, &[buffer, order]),
+        false => kernel.run(buffer, zero, lanes),
+    };
+    let five = kernel.graph.constant(if dtype.is_float() { Const::float(dtype, 5.0) } else { Const::int(dtype, 5) });
+    let fives = kernel.alu(Op::Expand, &[five, shape]);
+    let from = place(&mut kernel, x);
+    let value = kernel.add(Op::Load, &[from, fives, gate], REG);
+    let to = kernel.run(whole, zero, lanes);
+    kernel.alu(Op::Store, &[to, value]);
+    let to = place(&mut kernel, some);
+    kernel.alu(Op::Store, &[to, value, gate]);
+    kernel.finish()
+}
+
+#[test]
+fn masks_of_every_width_open_their_lanes_alone() {
+    for (dtype, lanes) in [U8, U16, F32, F64].into_iter().flat_map(|dtype| [2, 4, 8, 16, 32].map(|it| (dtype, it))) {
+        for gathers in [false, true] {
+            let kernel = masked_copy(dtype, lanes, gathers);
+            for open in [|_: i64| false, |_| true, |lane| lane % 3 == 1, |lane| lane == 1] {
+                let size = lanes as usize * dtype.size();
+                let numbers = (0..size).map(|byte| (byte * 37 % 101) as u8).collect();
+                let mask = float_bytes(&(0..lanes).map(|lane| f32::from(u8::from(open(lane)))).collect::<Vec<_>>());
+                let buffers = [vec![9; size], vec![9; size], numbers, mask];
+                let case = format!("{dtype} in {lanes} lanes, gathered: {gathers}");
+                assert_eq!(run(&kernel, &buffers), interpret(&kernel, &buffers), "{case}");
+            }
+        }
+    }
+}
+
 #[test]
 fn scratch_conditions_and_loops_that_do_not_run() {
     // LOCAL scratch holds x reversed; a register is changed only under a condition, and in a loop without trips.

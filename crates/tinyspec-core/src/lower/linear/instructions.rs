@@ -64,14 +64,20 @@ impl Instructions {
 
     /// Appends an instruction unless its value is in scope already.
     pub fn push(&mut self, graph: &mut Graph, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
-        let mut node = graph.add(op, sources, arg.clone())?;
+        let mut node = graph.add(op, sources, arg)?;
         // Out of scope, the instruction is needed once more: as another node, which depends on the end of that scope.
         if let (true, Some(end), [first, rest @ ..]) = (self.closed.contains(&node), self.end, sources) {
-            let first = self.push(graph, Op::After, &[*first, end], Arg::None)?;
+            let (first, arg) = (self.push(graph, Op::After, &[*first, end], Arg::None)?, graph.arg(node).clone());
             node = graph.add(op, &[&[first], rest].concat(), arg)?;
         }
+        self.append(op, node);
+        Ok(node)
+    }
+
+    /// Appends a node unless its value is in scope already.
+    fn append(&mut self, op: Op, node: NodeId) {
         if !self.listed.insert(node) {
-            return Ok(node);
+            return;
         }
         if matches!(op, Op::End | Op::Endif) {
             let start = self.open.pop().unwrap_or(self.list.len());
@@ -82,12 +88,18 @@ impl Instructions {
             self.open.push(self.list.len());
         }
         self.list.push(node);
-        Ok(node)
     }
 
     /// Appends an old instruction over the replacements of its sources.
     pub fn copy(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
-        let (op, arg) = (graph.op(node), graph.arg(node).clone());
+        let op = graph.op(node);
+        // Most stay as they are.
+        let is_same = |source: &NodeId| self.now(*source) == *source && !self.dropped.contains(source);
+        if graph.sources(node).iter().all(is_same) && !self.closed.contains(&node) {
+            self.append(op, node);
+            return Ok(node);
+        }
+        let arg = graph.arg(node).clone();
         let waits = matches!(op, Op::After | Op::Group | Op::End | Op::Sink) && !self.dropped.is_empty();
         let old = graph.sources(node).iter();
         let kept = old.filter(|source| !waits || !self.dropped.contains(source));

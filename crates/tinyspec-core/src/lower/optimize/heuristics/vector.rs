@@ -22,7 +22,10 @@ impl Planner<'_> {
                     .collect();
                 let contiguous =
                     |origin: usize| inside.iter().filter(|&&access| self.coefficient(access, origin) == 1).count();
-                let crossed = last.is_some_and(|last| inside.iter().any(|&access| self.depends(access, last)));
+                // Terms may be computed from the output's index alone.
+                let terms = self.kernel.live.of(self.graph.source(reduction.node, 0));
+                let crossed =
+                    last.is_some_and(|last| terms & self.kernel.live.bit(self.space.origins[last].range) != 0);
                 // For the lanes of one vector: an element each where they lie apart, else one load.
                 let loads = |origin: usize| -> i64 {
                     let is_apart =
@@ -34,7 +37,9 @@ impl Planner<'_> {
                     (trips, along) if trips * 2 < along => 1,
                     (trips, along) => trips.min(along),
                 };
-                let across = last.filter(|&last| crossed && contiguous(last) > 0).is_some_and(|last| {
+                let is_shared = |last: usize| !inside.iter().any(|&access| self.depends(access, last));
+                let may_cross = |last: &usize| crossed && (contiguous(*last) > 0 || is_shared(*last));
+                let across = last.filter(may_cross).is_some_and(|last| {
                     self.trips(axis) < 2 * lanes || loads(last) * filled(axis) <= loads(axis) * filled(last)
                 });
                 if across {

@@ -87,10 +87,15 @@ fn height(trips: i64, most: i64) -> i64 {
     (most / 2 + 1..=most).rev().find(|height| trips % height == 0).unwrap_or(most)
 }
 
+/// Rather blocks of fewer tiles without a rest: each piece is code of its own.
+fn even(all: i64, most: i64) -> i64 {
+    (most / 2..=most).rev().find(|&tiles| tiles > 0 && all % tiles == 0).unwrap_or(most)
+}
+
 /// All of an axis: full blocks, then full tiles, then a rest.
 pub(super) fn pieces(trips: i64, rows: i64, tiles: i64) -> SmallVec<[Piece; 3]> {
     let height = height(trips, rows);
-    let tiles = tiles.min(trips / height).max(1);
+    let tiles = even(trips / height, tiles.min(trips / height).max(1));
     let mut all = SmallVec::new();
     let mut start = 0;
     for (tiles, height) in [(tiles, height), ((trips % (tiles * height)) / height, height), (1, trips % height)] {

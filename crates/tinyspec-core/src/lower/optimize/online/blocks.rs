@@ -80,12 +80,14 @@ pub(super) fn build<'a>(
 
     // The Ranges of tiles.
     let power = |trips: i64| (trips & trips.wrapping_neg()).min(lanes);
+    // Lanes under a gate are gathered, with as much code for each step.
+    let is_whole = length % width == 0;
     let mut packing: Vec<(Vec<NodeId>, Affine, FxHashMap<NodeId, NodeId>)> = Vec::new();
     for product in &form.products {
         let (mut ranges, mut at, mut steps) = (Vec::new(), Affine::number(0), known.clone());
         for (position, &range) in product.inner.iter().enumerate() {
             let trips = trips(nest.graph, range);
-            let tile = if position + 1 == product.inner.len() { power(trips) } else { 1 };
+            let tile = if position + 1 == product.inner.len() && is_whole { power(trips) } else { 1 };
             let run = nest.run(&Affine::number(0), (trips / tile, AxisType::Loop), (tile, AxisType::Upcast))?;
             at = at.scale(trips).plus(&run.at);
             steps.insert(range, run.at.emit(nest.graph)?);
@@ -138,9 +140,9 @@ pub(super) fn build<'a>(
     };
 
     let position = strip.scale(width).plus(&Affine::atom(lane));
-    let inside = match length % width {
-        0 => None,
-        _ => Some(less(nest.graph, &position, &Affine::number(length))?),
+    let inside = match is_whole {
+        true => None,
+        false => Some(less(nest.graph, &position, &Affine::number(length))?),
     };
     let places = Places { known, lane: (form.lane, position), inside };
     let greatest = match &form.greatest {
