@@ -210,7 +210,7 @@ impl Renderer<'_, '_> {
         matches!(self.graph.op(behind_after(self.graph, node)), Op::Param | Op::Buffer)
     }
 
-    /// Computes a node without effects, as far outside as its operands are.
+    /// Computes a node without effects, as far outside of loops as its operands are. What stands in a block is computed in it.
     fn pure(&mut self, node: NodeId) -> Result<()> {
         if self.values[node.index()].is_some() {
             return Ok(());
@@ -230,6 +230,9 @@ impl Renderer<'_, '_> {
         };
         for source in operands {
             depth = depth.max(self.placed(source)?.depth);
+        }
+        if !self.levels.iter().skip(depth).any(Level::is_loop) {
+            depth = self.levels.len();
         }
         let value = self.at_depth(depth, |renderer| renderer.compute(node))?;
         self.values[node.index()] = Some(Placed { value, depth });

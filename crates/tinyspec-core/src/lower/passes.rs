@@ -31,6 +31,7 @@ pub const LOWERING: &[Pass] = &[
     pass(Stage::Linearize, "linearize",   Form::Machine, Form::Linear,  |graph, sink, _| linearize::linearize(graph, sink)),
     pass(Stage::Loops,     "dead-lanes",  Form::Linear,  Form::Linear,  linear::dead_lanes),
     pass(Stage::Loops,     "unswitch",    Form::Linear,  Form::Linear,  linear::unswitch),
+    pass(Stage::Loops,     "full-tiles",  Form::Linear,  Form::Linear,  linear::full_tiles),
     pass(Stage::Loops,     "unroll",      Form::Linear,  Form::Linear,  linear::unroll),
     pass(Stage::Loops,     "prefetch",    Form::Linear,  Form::Linear,  linear::prefetch),
     pass(Stage::Loops,     "nontemporal", Form::Linear,  Form::Linear,  linear::nontemporal),

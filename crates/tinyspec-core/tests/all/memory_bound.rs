@@ -132,7 +132,7 @@ fn exponentials_that_two_loops_need_are_right_in_both() {
 #[test]
 fn transposes_move_every_element() {
     on_each_device(|| {
-        for [rows, columns] in [[32usize, 32], [32, 48], [64, 128], [33, 40], [96, 31], [1, 64], [160, 16]] {
+        for [rows, columns] in [[32usize, 32], [32, 48], [64, 128], [33, 40], [96, 31], [1, 64], [160, 16], [71, 77]] {
             let data: Vec<i64> = (0..(2 * rows * columns) as i64).collect();
             let turned = |i: usize| {
                 let (batch, rest) = (i / (rows * columns), i % (rows * columns));
@@ -147,6 +147,47 @@ fn transposes_move_every_element() {
             let sum = single.transpose(1, 2) * 2.0 + single.reshape([2, columns, rows]);
             let want: Vec<f32> = want.iter().enumerate().map(|(i, &x)| (2 * x + i as i64) as f32).collect();
             assert_eq!(sum.to_vec::<f32>()?, want, "{rows} x {columns} f32");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn stacks_along_the_last_axis_interleave_rows_of_any_length() {
+    on_each_device(|| {
+        for (columns, count) in [(64usize, 2usize), (71, 2), (77, 3), (255, 3), (67, 5)] {
+            let parts: Vec<Vec<f32>> =
+                (0..count).map(|part| (0..3 * columns).map(|i| (i * count + part) as f32).collect()).collect();
+            let tensors: Vec<Tensor> = parts.iter().map(|part| Tensor::from_slice(part, [3, columns])).collect();
+            let got = Tensor::stack(&tensors.iter().collect::<Vec<_>>(), 2).to_vec::<f32>()?;
+            let want: Vec<f32> = (0..3 * columns * count).map(|i| i as f32).collect();
+            assert_eq!(got, want, "{count} of 3 x {columns}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn borders_of_rolled_and_padded_rows_are_what_they_are() {
+    on_each_device(|| {
+        for columns in [64usize, 71, 131] {
+            let rows = 12;
+            let data: Vec<f32> = (0..rows * columns).map(|i| (i % 97) as f32 + 1.0).collect();
+            let at = |row: usize, column: usize| data[row % rows * columns + column % columns];
+            let x = Tensor::from_slice(&data, [rows, columns]);
+            let (mut wrapped, mut bordered) = (Vec::new(), Vec::new());
+            for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
+                wrapped.push(at(row + rows - 1, column + columns - 1) + at(row + 1, column + 1));
+                let left = if column > 0 { at(row, column - 1) } else { 0.0 };
+                let below = if row + 1 < rows { at(row + 1, column) } else { 0.0 };
+                bordered.push(left + below);
+            }
+            let got = (x.roll([1, 1], [0, 1]) + x.roll([-1, -1], [0, 1])).to_vec::<f32>()?;
+            assert_eq!(got, wrapped, "{columns} columns, rolled");
+            let [height, width] = [rows as i64, columns as i64];
+            let wide = x.pad([1, 1], [height + 2, width + 2], 0.0);
+            let sum = wide.at((1..height + 1, 0..width)) + wide.at((2..height + 2, 1..width + 1));
+            assert_eq!(sum.to_vec::<f32>()?, bordered, "{columns} columns, padded");
         }
         Ok(())
     });

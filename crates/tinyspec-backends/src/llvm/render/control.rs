@@ -22,6 +22,13 @@ pub(super) struct Level {
     first: Option<(BTreeMap<u32, Value>, Block)>,
 }
 
+impl Level {
+    /// Is it a loop, and no condition?
+    pub(super) fn is_loop(&self) -> bool {
+        self.body.is_some()
+    }
+}
+
 /// The inside of a loop.
 struct Body {
     block: Block,

@@ -1,14 +1,18 @@
 //! Passes over the instruction sequence of a kernel, before a renderer prints it. They do nothing for GPUs, where workgroups
 //! replace the outer loops.
 
+mod arithmetic;
 mod dead_lanes;
+mod full_tiles;
 mod instructions;
 mod nontemporal;
 mod prefetch;
 mod unroll;
 mod unswitch;
+mod versions;
 
 pub use dead_lanes::dead_lanes;
+pub use full_tiles::full_tiles;
 pub use nontemporal::nontemporal;
 pub use prefetch::prefetch;
 pub use unroll::unroll;

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use tinyspec_backends::Target;
 use tinyspec_ir::address::in_param;
 use tinyspec_ir::affine::Affine;
-use tinyspec_ir::instructions::lanes;
+use tinyspec_ir::instructions::{is_otherwise, lanes};
 use tinyspec_ir::{Arg, Graph, NodeId, Op, Result};
 
 /// Bytes of the shortest non-temporal store.
@@ -99,7 +99,16 @@ fn is_nontemporal(graph: &Graph, node: NodeId) -> bool {
 fn pieces(graph: &Graph, list: &[NodeId]) -> Vec<Piece> {
     let Some((&range, rest)) = list.split_first() else { return Vec::new() };
     let is_end = |node: NodeId| graph.op(node) == Op::End && graph.source(node, 1) == range;
-    let body = rest.iter().copied().take_while(|&node| !is_end(node));
+    // Of two versions of a body the second runs now and then.
+    let mut second = None;
+    let body = rest.iter().zip(list).take_while(|&(&node, _)| !is_end(node)).filter_map(move |(&node, &before)| {
+        match graph.op(node) {
+            Op::If if second.is_none() && is_otherwise(graph, before, node) => second = Some(node),
+            Op::Endif if second == Some(graph.source(node, 0)) => second = None,
+            _ => {}
+        }
+        Some(node).filter(|_| second.is_none())
+    });
     let piece = |store: NodeId| {
         let (place, value) = (graph.source(store, 0), graph.source(store, 1));
         let (buffer, sum) = in_param(graph, place)?;

@@ -6,6 +6,7 @@ mod behind;
 mod blocks;
 mod streams;
 
+use super::arithmetic::Arithmetic;
 use super::{Instructions, LINE};
 use crate::lower::live::trips;
 use rustc_hash::FxHashMap;
@@ -13,7 +14,7 @@ use tinyspec_backends::Target;
 use tinyspec_ir::affine::Affine;
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::instructions::versions;
-use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
+use tinyspec_ir::{AddrSpace, Arg, Builder, Graph, NodeId, Op, Result};
 
 /// Inserts prefetches where the target has them.
 ///
@@ -67,12 +68,7 @@ struct Fetch {
 
 impl Fetch {
     fn emit(&self, graph: &mut Graph, instructions: &mut Instructions) -> Result<()> {
-        let mut index = Arithmetic { graph, instructions };
-        let mut sum = index.number(self.index.constant());
-        for &(node, factor) in self.index.terms() {
-            let term = index.scaled(node, factor)?;
-            sum = index.binary(Op::Add, sum, term)?;
-        }
+        let sum = Arithmetic { graph, instructions }.sum(&self.index)?;
         fetch(graph, instructions, self.buffer, sum, self.instruction)
     }
 }
@@ -87,45 +83,6 @@ fn fetch(
 ) -> Result<()> {
     let place = instructions.push(graph, Op::Index, &[buffer, index], Arg::None)?;
     instructions.push(graph, Op::Ins, &[place], Arg::Text(instruction.name().into())).map(drop)
-}
-
-/// Index arithmetic in i64.
-struct Arithmetic<'a> {
-    graph: &'a mut Graph,
-    instructions: &'a mut Instructions,
-}
-
-impl Arithmetic<'_> {
-    fn number(&mut self, number: i64) -> NodeId {
-        self.graph.constant(Const::int(DType::I64, number.into()))
-    }
-
-    /// A node in 64 bits.
-    fn wide(&mut self, node: NodeId) -> Result<NodeId> {
-        match self.graph.dtype(node) {
-            DType::I64 => Ok(node),
-            _ => self.instructions.push(self.graph, Op::Cast, &[node], Arg::DType(DType::I64)),
-        }
-    }
-
-    /// A multiple of a node; of a bool, the factor where it holds.
-    fn scaled(&mut self, node: NodeId, factor: i64) -> Result<NodeId> {
-        let number = self.number(factor);
-        if self.graph.dtype(node) == DType::Bool {
-            let nothing = self.number(0);
-            return self.instructions.push(self.graph, Op::Where, &[node, number, nothing], Arg::None);
-        }
-        let node = self.wide(node)?;
-        self.binary(Op::Mul, node, number)
-    }
-
-    fn binary(&mut self, op: Op, a: NodeId, b: NodeId) -> Result<NodeId> {
-        match (op, self.graph.as_int(a), self.graph.as_int(b)) {
-            (Op::Add, Some(0), _) => Ok(b),
-            (Op::Add, _, Some(0)) | (Op::Mul | Op::Idiv, _, Some(1)) => Ok(a),
-            _ => self.instructions.push(self.graph, op, &[a, b], Arg::None),
-        }
-    }
 }
 
 /// A loop of a kernel.

@@ -6,6 +6,9 @@ use crate::lower::select::decompose::Sizes;
 use smallvec::SmallVec;
 use tinyspec_ir::AxisType;
 
+/// Full tiles beside which a partial one does not count.
+const FULL: i64 = 4;
+
 impl Planner<'_> {
     /// Vectors along the axis that memory is contiguous in: an output axis, or that of a reduction.
     pub(super) fn vectorize(mut self) -> Vec<OptOp> {
@@ -150,7 +153,11 @@ impl Planner<'_> {
         // Four lines: what the processor fetches together.
         const BESIDE: i64 = 4;
         let Some(other) = self.crossing(lane) else { return false };
-        let fits = |origin: usize| self.trips(origin) % lanes == 0 && self.trips(origin) > lanes;
+        // Of some squares the last may be a partial one.
+        let fits = |origin: usize| match self.trips(origin) {
+            trips if trips % lanes == 0 => trips > lanes,
+            trips => self.may_leave_out_lanes() && trips >= FULL * lanes,
+        };
         if work > WORK || !self.kernel.reductions.is_empty() || !fits(lane) || !fits(other) || lanes < 4 {
             return false;
         }
@@ -172,6 +179,12 @@ impl Planner<'_> {
         }
         self.walk(other, lane);
         true
+    }
+
+    /// Is there an instruction that leaves out lanes of each of the kernel's loads? Without one, each lane of a partial tile takes
+    /// a branch.
+    fn may_leave_out_lanes(&self) -> bool {
+        self.kernel.accesses.iter().all(|access| self.target.masks_loads(access.dtype))
     }
 
     /// Where a line takes several vectors: whole lines are written, two beside each other, and the walk goes along the rows
@@ -239,7 +252,8 @@ impl Planner<'_> {
         let Some(turn) = turns.iter().find(|turn| turn.0 == last).map(|turn| turn.1) else { return false };
         let places: i64 = turns.iter().map(|turn| turn.1).product();
         let rest = self.trips(last) / turn;
-        let fits = rest <= lanes || rest % lanes == 0 || self.target.masked_access;
+        let is_padded = self.target.masked_access || self.may_leave_out_lanes() && rest >= FULL * lanes;
+        let fits = rest <= lanes || rest % lanes == 0 || is_padded;
         if places > PLACES || rest * 4 < lanes || !fits || !self.kernel.reductions.is_empty() {
             return false;
         }

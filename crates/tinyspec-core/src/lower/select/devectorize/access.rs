@@ -26,16 +26,14 @@ impl Cut {
         let layout = self.layout(self.access_dims(graph, &sources, index)?);
         let buffer = self.memory(graph, buffer)?;
         let sum = self.sum(index);
-        if sources.len() == 1
-            && let Some(parts) = self.load_turned(graph, buffer, &sum, &layout, &arg)?
-        {
+        let gated = sources.get(1).copied().zip(sources.get(2).copied());
+        let read = Read { buffer, index: &sum, layout: &layout, gated, arg: &arg };
+        if let Some(parts) = self.load_turned(graph, read)? {
             return Ok(New::Value(Parts { layout, parts }));
         }
-        let gated = sources.get(1).copied().zip(sources.get(2).copied());
         if let Some(parts) = self.load_interleaved(graph, (buffer, &sum), &layout, gated, &arg)? {
             return Ok(New::Value(Parts { layout, parts }));
         }
-        let read = Read { buffer, index: &sum, layout: &layout, gated, arg: &arg };
         if let Some(parts) = self.load_overlapping(graph, read)? {
             return Ok(New::Value(Parts { layout, parts }));
         }

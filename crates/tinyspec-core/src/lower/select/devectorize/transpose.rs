@@ -3,6 +3,8 @@
 
 use super::access::{store, undecided};
 use super::address::Address;
+use super::gate::Lane;
+use super::shift::Read;
 use super::{Cut, extract, gathered, malformed, splat};
 use crate::lower::select::tile::{Dims, Layout};
 use rustc_hash::FxHashMap;
@@ -12,15 +14,12 @@ use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
 impl Cut {
-    /// The parts of such a load; `None` of any other.
-    pub(super) fn load_turned(
-        &mut self,
-        graph: &mut Graph,
-        buffer: NodeId,
-        sum: &Affine,
-        layout: &Layout,
-        arg: &Arg,
-    ) -> Result<Option<Vec<NodeId>>> {
+    /// The parts of such a load; `None` of any other, and where its gates are made of more than comparisons of sums.
+    pub(super) fn load_turned(&mut self, graph: &mut Graph, read: Read<'_>) -> Result<Option<Vec<NodeId>>> {
+        let Read { buffer, index: sum, layout, gated, arg } = read;
+        if gated.is_some_and(|(alt, _)| graph.as_const(alt).is_none()) {
+            return Ok(None);
+        }
         let Some(lane) = layout.lane else { return Ok(None) };
         let width = layout.width;
         let along = self.across(sum, layout).and_then(|run| run.axes.first().copied());
@@ -37,8 +36,21 @@ impl Cut {
                     let mut at = start.clone();
                     at[lane] += row;
                     let Address { base, .. } = self.address(graph, sum, layout, &at)?;
+                    let mut gate = None;
+                    if let Some((_, own)) = gated {
+                        let open = (0..width).map(|place| {
+                            at[along] = start[along] + place;
+                            self.lane_of(graph, own, &at)
+                        });
+                        let Some(open) = open.collect::<Option<Vec<Lane>>>() else { return Ok(None) };
+                        gate = self.gate_of_lanes(graph, &open)?;
+                    }
                     let place = self.contiguous(graph, buffer, &base, width)?;
-                    rows.push(Some(graph.add(Op::Load, &[place], arg.clone())?));
+                    let mut operands: SmallVec<[NodeId; 3]> = SmallVec::from_iter([place]);
+                    if let (Some((alt, _)), Some(gate)) = (gated, gate) {
+                        operands.extend([splat(graph, alt, width)?, gate]);
+                    }
+                    rows.push(Some(graph.add(Op::Load, &operands, arg.clone())?));
                 }
                 blocks.insert(start.clone(), turn(graph, rows)?);
             }
