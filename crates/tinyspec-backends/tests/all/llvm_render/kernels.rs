@@ -4,7 +4,7 @@ use super::{elementwise, floats, interpret, run, run_object, run_part, value_of}
 use crate::kernel::{Kernel, REG, float_bytes};
 use tinyspec_backends::llvm::LlvmCompiler;
 use tinyspec_backends::{BackendError, Compiler, LinearKernel, Target};
-use tinyspec_ir::DType::*;
+use tinyspec_ir::DType::{self, *};
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Const, NodeId, Op};
 
 /// `out[m, n] = Σ a[m, k] b[k, n]` with a tile of `rows` by one vector, k in a REG loop.
@@ -267,7 +267,7 @@ fn masked_copy(dtype: DType, lanes: i64, gathers: bool) -> LinearKernel {
     let gate = kernel.alu(Op::CmpLt, &[nothing, mask]);
     let order: Vec<NodeId> = (0..lanes).map(|lane| kernel.int(lanes - 1 - lane)).collect();
     let order = kernel.alu(Op::Stack, &order);
-    let mut place = |kernel: &mut Kernel, buffer: NodeId| match gathers {
+    let place = |kernel: &mut Kernel, buffer: NodeId| match gathers {
         true => kernel.alu(Op::Index, &[buffer, order]),
         false => kernel.run(buffer, zero, lanes),
     };
