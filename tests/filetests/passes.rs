@@ -168,7 +168,9 @@ fn simplify(case: &Case, graph: &mut Graph, roots: &[NodeId]) -> Result<String, 
 fn arena(lives: &str) -> Result<String, Error> {
     let life = |line: &str| -> Result<Lifetime, Error> {
         let numbers = line.split_whitespace().map(str::parse).collect::<Result<Vec<usize>, _>>()?;
-        let [first, last, bytes] = numbers[..] else { return Err(format!("`{line}` is not `first last bytes`").into()) };
+        let [first, last, bytes] = numbers[..] else {
+            return Err(format!("`{line}` is not `first last bytes`").into());
+        };
         Ok(Lifetime { first, last, bytes })
     };
     let lives: Vec<Lifetime> =

@@ -164,6 +164,15 @@ pub(crate) fn given(b: &mut dyn Builder, x: NodeId, value: f64) -> NodeId {
     b.number(value)
 }
 
+/// As [`given`], of a number that becomes an element of the result: an integer dtype must hold it. Infinities are its ends.
+pub(crate) fn element(b: &mut dyn Builder, op: &str, x: NodeId, value: f64) -> Result<NodeId> {
+    let dtype = dtype_of(b, x);
+    if dtype.is_int() && !value.is_infinite() {
+        literal::Literal::Float(value).constant(dtype).map_err(|error| error.in_op(op))?;
+    }
+    Ok(given(b, x, value))
+}
+
 fn const_like(b: &dyn Builder, x: NodeId, value: f64) -> Const {
     let dtype = dtype_of(b, x);
     match dtype == DType::Bool && value.is_infinite() {

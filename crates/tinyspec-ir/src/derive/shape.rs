@@ -208,7 +208,11 @@ fn window(op: Op, sources: &[&Props]) -> Result<Shape> {
                 show(inner),
                 show(target)
             );
-            return refuse_with(ErrorKind::Shape, op, message, "offset + length must be at most the size of the axis");
+            let help = match offset.bounds().1 < 0 {
+                true => "an offset counts from the start of the axis and is not negative",
+                false => "offset + length must be at most the size of the axis",
+            };
+            return refuse_with(ErrorKind::Shape, op, message, help);
         }
     }
     Ok(target.clone())

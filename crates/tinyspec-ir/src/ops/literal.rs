@@ -81,6 +81,10 @@ impl Literal {
             (Literal::Int(value), Some((least, greatest))) if constant.dtype != DType::Bool => {
                 (least..=greatest).contains(&value)
             }
+            // The ends of i64 and u64 are no floats: the first float beyond one is its end plus 1.
+            (Literal::Float(value), Some((least, greatest))) if constant.dtype != DType::Bool => {
+                value.trunc() == value && value >= least as f64 && value < (greatest + 1) as f64
+            }
             (Literal::Int(_), _) => constant.as_float().is_none_or(f64::is_finite),
             (Literal::Float(value), _) => constant.as_float().is_none_or(|held| held.is_finite() || !value.is_finite()),
             (Literal::Bool(_), _) => true,

@@ -1,7 +1,7 @@
 //! Views: reshape, permute, pad, slices, joins and splits.
 
 use super::elementwise::stored;
-use super::{axes_of, axis_of, dtype_of, given, like, shape_of};
+use super::{axes_of, axis_of, dtype_of, like, shape_of};
 use crate::dim::{Atom, show};
 use crate::{Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
@@ -111,7 +111,7 @@ pub fn pad(b: &mut dyn Builder, x: NodeId, offset: &[Dim], shape: &[Dim], value:
     let inner = shape_of(b, x);
     let inside = expand(b, inside, &inner)?;
     let inside = window(b, Op::Pad, inside, offset, shape)?;
-    let fill = given(b, x, value);
+    let fill = super::element(b, "pad", x, value)?;
     b.alu(Op::Where, &[inside, padded, fill])
 }
 

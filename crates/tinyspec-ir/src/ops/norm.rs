@@ -3,6 +3,7 @@
 use super::arithmetic::{add, mul, sub};
 use super::elementwise::{rsqrt, square};
 use super::{axis_of, cast, dtype_of, given, in_wide, in_wide_of, like, reduce, shape_of, to_float};
+use crate::dim::show;
 use crate::{Builder, Dim, Error, ErrorKind, NodeId, Result, Shape};
 
 /// `(x - mean) / sqrt(var + eps)` along axes.
@@ -27,6 +28,8 @@ pub fn layer_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, bias: NodeId, 
             .help("how many of the last axes are one row: from 1 to all of them"));
     }
     let axes: Vec<i64> = (-axes..0).collect();
+    fits(b, "layer_norm", x, "weight", weight)?;
+    fits(b, "layer_norm", x, "bias", bias)?;
     in_wide_of(b, "layer_norm", [x, weight, bias], |b, [x, weight, bias]| {
         let normal = normalize(b, x, &axes, eps)?;
         let scaled = mul(b, normal, weight).map_err(|error| error.in_op("layer_norm"))?;
@@ -37,6 +40,7 @@ pub fn layer_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, bias: NodeId, 
 /// `x / sqrt(mean(x²) + eps) * weight` along the last axis (Zhang and Sennrich, 2019).
 pub fn rms_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, eps: f64) -> Result<NodeId> {
     axis_of("rms_norm", -1, &shape_of(b, x))?;
+    fits(b, "rms_norm", x, "weight", weight)?;
     in_wide_of(b, "rms_norm", [x, weight], |b, [x, weight]| {
         let squared = square(b, x)?;
         let mean = reduce::mean(b, squared, Some(&[-1]), true)?;
@@ -46,6 +50,17 @@ pub fn rms_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, eps: f64) -> Res
         let normal = mul(b, x, scale)?;
         mul(b, normal, weight).map_err(|error| error.in_op("rms_norm"))
     })
+}
+
+/// Refuses a parameter that would make the result larger than `x`.
+fn fits(b: &dyn Builder, op: &str, x: NodeId, name: &str, parameter: NodeId) -> Result<()> {
+    let (shape, found) = (shape_of(b, x), shape_of(b, parameter));
+    if crate::dim::broadcast(&shape, &found).is_none_or(|both| both == shape) {
+        return Ok(());
+    }
+    let message = format!("`{name}` of shape {} for rows of {}", show(&found), show(&shape));
+    Err(Error::new(ErrorKind::Shape, op, message)
+        .help(format!("`{name}` has the sizes of the axes that are normalised")))
 }
 
 /// A vector over the channels (axis 1) of a tensor of `rank` axes.

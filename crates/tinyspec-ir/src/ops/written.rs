@@ -2,7 +2,7 @@
 
 use super::movement::{expand, reshape, unsqueeze};
 use super::scatter::{scatter_add, scatter_rows};
-use super::{axis_of, cast, dtype_of, index, reduce, shape_of};
+use super::{axis_of, cast, dtype_of, index, shape_of};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
@@ -69,8 +69,12 @@ pub fn index_fill(b: &mut dyn Builder, x: NodeId, axis: i64, index: NodeId, valu
     let position = axis_of(OP, axis, &shape)?;
     let (_, _) = places(b, OP, x, axis, index)?;
     let index = if dtype_of(b, index).is_unsigned() { index } else { index::wrapped(b, index, &shape[position])? };
-    let hits = index::one_hot_mask(b, OP, index, &shape[position])?;
-    let hit = reduce::any(b, hits, Some(&[0]), false)?;
+    // Counting the numbers takes a step for each, where comparing them with all places would take the product.
+    let [zero, one] = [0, 1].map(|value| b.constant(Const::int(DType::I32, value)));
+    let (length, count) = (Shape::from_iter([shape[position].clone()]), shape_of(b, index));
+    let (none, ones) = (expand(b, zero, &length)?, expand(b, one, &count)?);
+    let counts = scatter_add(b, none, index, ones, 0)?;
+    let hit = b.alu(Op::CmpNe, &[counts, none])?;
     let mut along: Shape = shape.iter().map(|_| Dim::from(1)).collect();
     along[position] = shape[position].clone();
     let hit = reshape(b, hit, &along)?;

@@ -158,9 +158,10 @@ fn rebuilt(schedule: &Schedule, kernels: &Graph, moved: &FxHashMap<NodeId, Optio
         }
         new.insert(node, call_node);
     }
-    let calls = schedule.calls.iter().map(|call| {
-        let node = new[&call.node];
-        KernelCall { node, kernel: graph.source(node, 0), ..call.clone() }
+    // Calls that no result needs are left out.
+    let calls = schedule.calls.iter().filter_map(|call| {
+        let node = *new.get(&call.node)?;
+        Some(KernelCall { node, kernel: graph.source(node, 0), ..call.clone() })
     });
     let calls = calls.collect();
     let mut buffers = Vec::with_capacity(schedule.buffers.len());
