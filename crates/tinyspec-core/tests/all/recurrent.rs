@@ -339,3 +339,20 @@ fn times() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// Half of the states of a layer that goes both ways: the kernels of the other half have no user.
+#[test]
+fn one_way_of_two_is_part_of_the_whole() -> Result<(), Error> {
+    let (x, h) = (waves(&[6, 3, 5], 0.3), waves(&[2, 3, 4], 1.0));
+    let weights = [waves(&[5, 4], 0.5), waves(&[4, 4], 0.7), waves(&[5, 4], 0.9), waves(&[4, 4], 1.1)];
+    for tensor in [&x, &h].into_iter().chain(&weights) {
+        tensor.realize()?;
+    }
+    let states = || x.rnn_layers(&h, &weights.each_ref(), true).swap_remove(0);
+    let all = states().to_vec::<f64>()?;
+    for (half, start) in [(0..4, 0), (4..8, 4)] {
+        let want: Vec<f64> = all.chunks(8).flat_map(|row| row[start..start + 4].to_vec()).collect();
+        is(&states().at((.., .., half)), &want)?;
+    }
+    Ok(())
+}

@@ -354,3 +354,29 @@ fn all_results_of_a_call_that_fails_are_there() {
         assert!((1..=1024).contains(&x.chunk(pieces, 1).len()));
     }
 }
+
+/// A number that becomes an element is one of the dtype's; the infinities of an integer are its ends.
+#[test]
+fn elements_are_numbers_of_their_dtype() -> Result<(), Error> {
+    let x = Tensor::from_slice(&[1u8, 2, 3], [3]);
+    refused(&x.pad([1], [4], -1.0), "pad: -1.0 is not a value of u8");
+    refused(&x.pad([1], [4], 300.0), "pad: 300.0 is not a value of u8");
+    refused(&x.pad([1], [4], 0.5), "pad: 0.5 is not a value of u8");
+    refused(&Tensor::arange(3).pad([1], [4], f64::NAN), "is not a value of i32");
+    refused(&x.threshold(2.0, 300.0), "threshold: 300.0 is not a value of u8");
+    refused(&Tensor::full_of([2], 0.5, DType::I32), "0.5 is not a value of i32");
+    assert_eq!(x.pad([1], [4], f64::INFINITY).to_vec::<u8>()?, [255, 1, 2, 3]);
+    assert_eq!(Tensor::full_of([1], -3.0, DType::I32).to_vec::<i32>()?, [-3]);
+    assert_eq!(Tensor::arange(3).pad([0], [4], -7.0).to_vec::<i32>()?, [0, 1, 2, -7]);
+    refused(&Tensor::arange(5).pad([-1], [4], 0.0), "an offset counts from the start of the axis and is not negative");
+    Ok(())
+}
+
+/// Parameters of a normalisation never make its result larger.
+#[test]
+fn parameters_of_norms_fit_their_rows() {
+    let x = Tensor::ones([1, 4]);
+    refused(&x.layer_norm(Tensor::ones([1]), Tensor::zeros([2, 1]), 1, 1e-5), "layer_norm: `bias` of shape [2, 1]");
+    refused(&x.rms_norm(Tensor::ones([3, 1]), 1e-5), "rms_norm: `weight` of shape [3, 1]");
+    assert!(x.layer_norm(Tensor::ones([4]), Tensor::zeros([1, 4]), 1, 1e-5).error().is_none());
+}
