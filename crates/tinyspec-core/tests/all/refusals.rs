@@ -70,10 +70,7 @@ fn composed_ops_speak_for_themselves() {
     refused(&Tensor::from_bytes(DType::Void, &[], &[1]), "from_bytes: void");
     refused(&Tensor::from_bytes(DType::Index, &[0; 8], &[1]), "from_bytes: index");
     let (logits, target) = (Tensor::ones([1, 4]), Tensor::from_slice(&[1i32], [1]));
-    refused(
-        &logits.cross_entropy(&target, "mean", 2.0, -100),
-        "cross_entropy: label_smoothing 2 is not between 0 and 1",
-    );
+    refused(&logits.cross_entropy(&target, "mean", 2.0, -100), "cross_entropy: label_smoothing 2 is not between");
     refused(&logits.nll_loss_weight(&target, Tensor::ones([3]), "mean"), "nll_loss_weight: weights of shape [3]");
     refused(&Tensor::from_slice(&[1f32], [2]), "from_slice: 1 elements do not fill [2]");
     refused(&Tensor::from_vec(vec![1f32], [2]), "from_vec: 1 elements do not fill [2]");
