@@ -256,7 +256,8 @@ impl Prepared {
                 show(&props.shape),
                 show(shape)
             );
-            return Err(tinyspec_ir::Error::new(ErrorKind::Shape, "call", message).at(location).into());
+            let help = "prepare another call for it; `my_function::FUNCTION.prepare(…)` takes all sizes within declared bounds";
+            return Err(tinyspec_ir::Error::new(ErrorKind::Shape, "call", message).help(help).at(location).into());
         }
         Ok(last)
     }

@@ -21,7 +21,8 @@ pub fn mul(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
 /// `-x`: Mul by -1.
 pub fn neg(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     if dtype_of(b, x) == DType::Bool {
-        return Err(Error::new(ErrorKind::DType, "neg", "a bool has no sign").help("use `logical_not`"));
+        return Err(Error::new(ErrorKind::DType, "neg", "a bool has no sign")
+            .help("`logical_not` inverts it, and `logical_xor` tells two apart"));
     }
     let minus = b.constant(Const::int(dtype_of(b, x), -1));
     b.alu(Op::Mul, &[x, minus])

@@ -118,10 +118,7 @@ const OTHERWISE: &[(&[&str], &str)] = &[
     (&["get", "__getitem__"], "`.at(…)` takes parts and picks, as in `x.at((0, 1..))`"),
     (&["__setitem__", "index_put", "put"], "`.set(part, values)` gives the tensor with another part"),
     (&["__pow__"], "it is called `pow`"),
-    (
-        &["argwhere", "nonzero", "masked_select"],
-        "how many it finds depends on data, and a graph has a known shape: call it outside",
-    ),
+    (&["argwhere"], "how many it finds depends on data, and a graph has a known shape: call it outside"),
     (&["unique", "unique_consecutive"], "how many it finds depends on data, and a graph has a known shape"),
     (&["combinations"], "`.index_select(0, &numbers)` picks them, for numbers of `Tensor::tril_indices`"),
     (&["unravel_index"], "write `i.idiv(columns, \"floor\")` and `i.imod(columns, \"floor\")`"),
@@ -138,7 +135,7 @@ const OTHERWISE: &[(&[&str], &str)] = &[
     (&["stft", "istft"], "`unfold` gives windows: multiply them with `cos` and `sin` of the frequencies"),
     (&["rand", "geometric", "log_normal", "cauchy", "gamma", "poisson", "gumbel_softmax"], DRAWN),
     (
-        &["dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"],
+        &["dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"],
         "draw the mask outside, and pass it: `x * mask`",
     ),
     (&["rrelu"], "draw the slopes outside, and pass them: `.leaky_relu(slope)` has one for all"),

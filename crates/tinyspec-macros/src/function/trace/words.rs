@@ -29,6 +29,9 @@ pub(super) const AT_RUN_TIME: &[(&str, &str)] = &[
     ("expect", "is not needed: mistakes are reported here, so methods return tensors, not `Result`s"),
     ("tolist", "reads values, which exist only when the function is called: call `to_vec` on the result, outside"),
     ("numpy", "reads values, which exist only when the function is called: call `to_vec` on the result, outside"),
+    ("dropout", "draws new numbers: draw the mask outside, and pass it, `x * mask`"),
+    ("masked_select", "finds as many elements as data decide, and a graph has a known shape: call it outside"),
+    ("nonzero", "finds as many elements as data decide, and a graph has a known shape: call it outside"),
     ("is_realized", "asks about run time"),
     ("device", "asks about run time"),
 ];
