@@ -70,10 +70,10 @@ impl Literal {
         }
         let (range, wider) = (range(dtype), self.least_dtype(dtype));
         let error = Error::new(ErrorKind::Value, "literal", format!("{self} is not a value of {dtype}, {range}"));
-        Err(match wider {
-            Some(wider) => error.help(format!("`.cast(DType::{})` the tensor first", wider.name().to_uppercase())),
-            None => error,
-        })
+        Err(error.help(match wider {
+            Some(wider) => format!("`.cast(DType::{})` the tensor first", wider.name().to_uppercase()),
+            None => format!("write a value of {dtype}, or `.cast(…)` the tensor to a dtype that has this one"),
+        }))
     }
 
     fn is_held(self, constant: Const) -> bool {

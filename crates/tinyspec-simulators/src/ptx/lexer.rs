@@ -152,7 +152,7 @@ impl Lexer<'_> {
     fn number(&mut self) -> Result<Token, SimulatorError> {
         let (zero, kind) = (self.peek(0) == b'0', self.peek(1));
         let at = self.at;
-        let bad = |what: &str| SimulatorError::Syntax { at, reason: format!("this is no {what}") };
+        let bad = |what: &str| SimulatorError::Syntax { at, reason: format!("this is not a {what}") };
         if zero && matches!(kind, b'f' | b'F' | b'd' | b'D' | b'x' | b'X' | b'b' | b'B') {
             self.step();
             self.step();
@@ -189,7 +189,7 @@ impl Lexer<'_> {
             return Ok(Token::Double(value.to_bits()));
         }
         let radix = if zero && digits.len() > 1 { 8 } else { 10 };
-        let value = u64::from_str_radix(&digits, radix).map_err(|_| bad("integer of 64 bits"))?;
+        let value = u64::from_str_radix(&digits, radix).map_err(|_| bad("64-bit integer"))?;
         self.suffix();
         Ok(Token::Integer(value))
     }

@@ -116,9 +116,9 @@ const BUGS: [Bug; 23] = [
         &["nobody has written", "do not come here"],
     ),
     ("a sum without its rounding", "add.rn.f32 %r9", "add.f32 %r9", &["may be fused"]),
-    ("an address that is not aligned", "[tile];", "[tile+2];", &["no multiple of 4"]),
+    ("an address that is not aligned", "[tile];", "[tile+2];", &["not a multiple of 4"]),
     ("a loop without an end", "shr.u32 %r7, %r7, 1;", "shr.u32 %r7, %r7, 0;", &["without an end"]),
-    ("a wide store", "st.global.f32 [%d5], %r13;", "st.global.v2.f32 [%d5], {%r13, %r13};", &["no multiple of 8"]),
+    ("a wide store", "st.global.f32 [%d5], %r13;", "st.global.v2.f32 [%d5], {%r13, %r13};", &["not a multiple of 8"]),
 ];
 
 #[test]
