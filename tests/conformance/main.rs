@@ -89,7 +89,8 @@ fn shapes() -> impl Iterator<Item = &'static str> {
     SHAPES.into_iter().chain(rendered::RENDERED).chain(simulated::SIMULATED).chain(driver::devices())
 }
 
-/// The cases that a device runs. Foreign processors share a part of them; the simulated GPUs of each maker share all.
+/// The cases that a device runs. Foreign processors divide a part of the cases among them, and the simulated GPUs of each maker
+/// divide all.
 fn share<T>(device: &str, cases: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     let foreign: Vec<&str> = SHAPES.into_iter().chain(rendered::RENDERED).collect();
     let maker = device.split(':').next().unwrap_or_default();

@@ -164,8 +164,9 @@ pub(crate) fn given(b: &mut dyn Builder, x: NodeId, value: f64) -> NodeId {
     b.number(value)
 }
 
-/// As [`given`], of a number that becomes an element of the result: an integer dtype must hold it. Infinities are its ends.
-pub(crate) fn element(b: &mut dyn Builder, op: &str, x: NodeId, value: f64) -> Result<NodeId> {
+/// As [`given`], for a number that becomes an element of the result. An integer dtype must have that value; infinities are the ends
+/// of its range.
+pub(crate) fn given_element(b: &mut dyn Builder, op: &str, x: NodeId, value: f64) -> Result<NodeId> {
     let dtype = dtype_of(b, x);
     if dtype.is_int() && !value.is_infinite() {
         literal::Literal::Float(value).constant(dtype).map_err(|error| error.in_op(op))?;

@@ -128,7 +128,7 @@ struct Renderer<'a, 'context> {
     shuffles: FxHashMap<NodeId, u32>,
     /// A non-temporal store was made.
     streams: bool,
-    /// Memory on the stack that accesses behind closed gates go to, once one needs it.
+    /// Memory on the stack that accesses behind closed gates use, made for the first of them.
     dummy: Option<Value>,
     context: &'context Context,
     module: &'a Module<'context>,
@@ -210,7 +210,7 @@ impl Renderer<'_, '_> {
         matches!(self.graph.op(behind_after(self.graph, node)), Op::Param | Op::Buffer)
     }
 
-    /// Computes a node without effects, as far outside of loops as its operands are. What stands in a block is computed in it.
+    /// Computes a node without effects in the outermost loop that has all of its operands; inside an If, it stays in the If.
     fn pure(&mut self, node: NodeId) -> Result<()> {
         if self.values[node.index()].is_some() {
             return Ok(());

@@ -468,7 +468,7 @@ fn staged(
 ) -> std::result::Result<SmallVec<[Staged; 1]>, Unlowered> {
     let by = |attempt| fallback::attempt(|| staged_by(graph.clone(), sink, hand_written, device, copies, attempt));
     let error = match by(Attempt::Scheduled) {
-        // Devices and code generators have reasons of their own, and nobody but its author changes what is hand_written by hand.
+        // Devices and code generators have reasons of their own, and nobody but its author changes what is written by hand.
         Err(error @ Error::Graph(_)) if hand_written.is_none() && fallback::is_allowed() => error,
         done => return Ok(done.map_err(|error| refused(error, hand_written))?),
     };
@@ -482,7 +482,7 @@ fn staged(
     }
 }
 
-/// Names a hand-hand_written kernel in a verifier's error, since the mistake may be its author's.
+/// Names a hand-written kernel in a verifier's error, since the mistake may be its author's.
 fn refused(error: Error, hand_written: Option<&HandWritten>) -> Error {
     match (error, hand_written) {
         (Error::Graph(error), Some(HandWritten { name, .. })) if error.kind() == ErrorKind::Verify => {

@@ -110,7 +110,7 @@ pub(super) struct Call {
     op: &'static str,
     location: &'static Location<'static>,
     error: Option<Error>,
-    /// How many results there are if it fails.
+    /// The number of results of a call that fails.
     results: usize,
 }
 
@@ -157,9 +157,9 @@ impl Call {
         }
     }
 
-    /// The number of results, where it is known of a call that fails: a caller may look at any of them.
-    fn expect(&mut self, results: i64) {
-        /// A wrong number must not fill memory.
+    /// Sets the number of results of a call that fails: a caller may index any of them.
+    fn set_results(&mut self, results: i64) {
+        /// An invalid number of pieces must not exhaust memory.
         const MOST: usize = 1 << 10;
         self.results = usize::try_from(results).unwrap_or(1).clamp(1, MOST);
     }
@@ -189,7 +189,7 @@ macro_rules! method {
             let mut call = Call::new(stringify!($name), Location::caller());
             let $receiver = call.operand(self, DType::Void);
             $(let $param = method!(@prepare $kind, call, $param, self.dtype());)*
-            $(call.expect($count);)?
+            $(call.set_results($count);)?
             call.$result(|builder| tinyspec_ir::ops::$($path)::+(builder, $receiver $(, method!(@pass $kind, $param))*))
         }
     };
@@ -200,7 +200,7 @@ macro_rules! method {
             #[allow(unused_mut, reason = "not every method has operands")]
             let mut call = Call::new(stringify!($name), Location::caller());
             $(let $param = method!(@prepare $kind, call, $param, DType::Void);)*
-            $(call.expect($count);)?
+            $(call.set_results($count);)?
             call.$result(|builder| tinyspec_ir::ops::$($path)::+(builder $(, method!(@pass $kind, $param))*))
         }
     };

@@ -42,8 +42,8 @@ fn imports_of_lower_point_down() {
     assert_layers("src/lower", "crate::lower::", LOWER);
 }
 
-/// The libraries are built without a test harness, so a test inside of one would never run. Macros have their own: nothing else
-/// sees what is inside of a crate of macros.
+/// The libraries are built without a test harness, so a test inside one of them would never run. The crate of macros keeps its
+/// harness, because a crate of macros exports nothing else that tests could call.
 #[test]
 fn tests_stand_outside_of_libraries() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -340,7 +340,7 @@ fn times() -> Result<(), Error> {
     Ok(())
 }
 
-/// Half of the states of a layer that goes both ways: the kernels of the other half have no user.
+/// The states of one direction of a bidirectional layer: nothing uses the kernels of the other direction.
 #[test]
 fn one_way_of_two_is_part_of_the_whole() -> Result<(), Error> {
     let (x, h) = (waves(&[6, 3, 5], 0.3), waves(&[2, 3, 4], 1.0));

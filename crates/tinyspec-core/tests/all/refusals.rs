@@ -329,7 +329,7 @@ fn refusals_have_help() {
     }
 }
 
-/// Each result of a method with several carries its error: a caller may look at any of them.
+/// A method with several results that fails returns all of them, each with the error.
 #[test]
 fn all_results_of_a_call_that_fails_are_there() {
     let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], [3]);
@@ -346,13 +346,13 @@ fn all_results_of_a_call_that_fails_are_there() {
         assert_eq!(results.len(), count);
         assert!(results.iter().all(|result| result.error().is_some()));
     }
-    // A number of pieces that is wrong fills no memory.
+    // An invalid number of pieces does not exhaust memory.
     for pieces in [i64::MIN, 0, i64::MAX] {
         assert!((1..=1024).contains(&x.chunk(pieces, 1).len()));
     }
 }
 
-/// A number that becomes an element is one of the dtype's; the infinities of an integer are its ends.
+/// A number that becomes an element must be a value of the dtype; for integers, infinities are the ends of the range.
 #[test]
 fn elements_are_numbers_of_their_dtype() -> Result<(), Error> {
     let x = Tensor::from_slice(&[1u8, 2, 3], [3]);

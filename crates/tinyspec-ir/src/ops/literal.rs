@@ -81,7 +81,7 @@ impl Literal {
             (Literal::Int(value), Some((least, greatest))) if constant.dtype != DType::Bool => {
                 (least..=greatest).contains(&value)
             }
-            // The ends of i64 and u64 are no floats: the first float beyond one is its end plus 1.
+            // The greatest i64 and u64 are not floats, but their successors are.
             (Literal::Float(value), Some((least, greatest))) if constant.dtype != DType::Bool => {
                 value.trunc() == value && value >= least as f64 && value < (greatest + 1) as f64
             }

@@ -111,7 +111,7 @@ pub fn pad(b: &mut dyn Builder, x: NodeId, offset: &[Dim], shape: &[Dim], value:
     let inner = shape_of(b, x);
     let inside = expand(b, inside, &inner)?;
     let inside = window(b, Op::Pad, inside, offset, shape)?;
-    let fill = super::element(b, "pad", x, value)?;
+    let fill = super::given_element(b, "pad", x, value)?;
     b.alu(Op::Where, &[inside, padded, fill])
 }
 

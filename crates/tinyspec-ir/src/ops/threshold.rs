@@ -36,7 +36,7 @@ fn ordered(op: &str, min: f64, max: f64) -> Result<()> {
 
 /// `x` where it is greater than `bound`, `value` elsewhere.
 pub fn threshold(b: &mut dyn Builder, x: NodeId, bound: f64, value: f64) -> Result<NodeId> {
-    let (bound, value) = (given(b, x, bound), super::element(b, "threshold", x, value)?);
+    let (bound, value) = (given(b, x, bound), super::given_element(b, "threshold", x, value)?);
     let below = super::arithmetic::le(b, x, bound)?;
     b.alu(Op::Where, &[below, value, x])
 }

@@ -69,7 +69,7 @@ pub fn index_fill(b: &mut dyn Builder, x: NodeId, axis: i64, index: NodeId, valu
     let position = axis_of(OP, axis, &shape)?;
     let (_, _) = places(b, OP, x, axis, index)?;
     let index = if dtype_of(b, index).is_unsigned() { index } else { index::wrapped(b, index, &shape[position])? };
-    // Counting the numbers takes a step for each, where comparing them with all places would take the product.
+    // Counting takes a step per number; comparing each number with each place would be quadratic.
     let [zero, one] = [0, 1].map(|value| b.constant(Const::int(DType::I32, value)));
     let (length, count) = (Shape::from_iter([shape[position].clone()]), shape_of(b, index));
     let (none, ones) = (expand(b, zero, &length)?, expand(b, one, &count)?);

@@ -92,7 +92,7 @@ impl Renderer<'_, '_> {
         found.ok_or_else(|| self.unsupported(base, "registers have no address"))
     }
 
-    /// One address for each lane of the index; of lanes that a mask closes, the start of the buffer.
+    /// One address for each lane of the index; lanes that a mask closes get the start of the buffer.
     pub(super) fn gathered(&mut self, base: NodeId, index: NodeId, mask: Option<Value>) -> Result<Address> {
         let (start, dtype) = (self.base(base)?, self.graph.dtype(base));
         let kind = Kind::of(dtype).in_memory();

@@ -23,7 +23,7 @@ pub(super) struct Level {
 }
 
 impl Level {
-    /// Is it a loop, and no condition?
+    /// Is it a loop rather than an If?
     pub(super) fn is_loop(&self) -> bool {
         self.body.is_some()
     }

@@ -1,5 +1,5 @@
-//! Masked accesses that the processor has no instruction for. LLVM would emit a branch per lane, and take longer to compile those
-//! than the rest of the kernel.
+//! Masked accesses that the processor has no instruction for. LLVM would emit a branch per lane, and take longer to compile these
+//! branches than the rest of the kernel.
 
 use super::Renderer;
 use super::address::Address;
@@ -9,7 +9,7 @@ use llvm_sys::LLVMOpcode::{LLVMAnd, LLVMSub, LLVMZExt};
 use tinyspec_ir::address::base_and_index;
 use tinyspec_ir::{Builder, NodeId};
 
-/// Lanes up to which each has instructions of its own; more are cheaper in a loop.
+/// The most lanes that are accessed one after the other; for more, a loop takes less code.
 const FEW: u32 = 4;
 
 impl Renderer<'_, '_> {
@@ -42,7 +42,7 @@ impl Renderer<'_, '_> {
     /// The open lanes of a contiguous access from memory, the others from `alt`.
     pub(super) fn read_lanes(&mut self, address: &Address, mask: Value, alt: Value) -> Result<Value> {
         let (kind, lanes) = (alt.kind, alt.lanes);
-        let (from, alignment) = (address.pointer, kind.bits() / 8);
+        let alignment = kind.bits() / 8;
         if lanes <= FEW {
             let mut value = alt;
             for lane in 0..lanes {
@@ -53,11 +53,7 @@ impl Renderer<'_, '_> {
         }
         let read = self.emit.scratch(self.entry, kind, lanes);
         self.emit.store(read, alt, alignment, false)?;
-        self.for_open_lanes(mask, |renderer, lane| {
-            let emit = &renderer.emit;
-            let element = emit.load(emit.offset(from, lane, kind)?, kind, 1, alignment)?;
-            emit.store(emit.offset(read, lane, kind)?, element, alignment, false)
-        })?;
+        self.copy_open_lanes(mask, address.pointer, read, kind)?;
         self.emit.load(read, kind, lanes, alignment)
     }
 
@@ -69,7 +65,7 @@ impl Renderer<'_, '_> {
             let diverted = self.diverted(address, mask)?;
             return self.masked_write(&diverted, all, value);
         }
-        let (to, alignment) = (address.pointer, kind.bits() / 8);
+        let alignment = kind.bits() / 8;
         if lanes <= FEW {
             for lane in 0..lanes {
                 let pointer = self.lane_or_dummy(address, mask, lane, kind)?;
@@ -79,29 +75,25 @@ impl Renderer<'_, '_> {
         }
         let written = self.emit.scratch(self.entry, kind, lanes);
         self.emit.store(written, value, alignment, false)?;
-        self.for_open_lanes(mask, |renderer, lane| {
-            let emit = &renderer.emit;
-            let element = emit.load(emit.offset(written, lane, kind)?, kind, 1, alignment)?;
-            emit.store(emit.offset(to, lane, kind)?, element, alignment, false)
-        })
+        self.copy_open_lanes(mask, written, address.pointer, kind)
     }
 
-    /// The address of each lane; closed ones go to memory of the kernel's own.
+    /// The address of each lane; closed lanes access the dummy instead.
     fn diverted(&mut self, address: &Address, mask: Value) -> Result<Address> {
         let dummy = self.dummy();
         let pointer = self.emit.select(mask, address.pointer, self.emit.splat(dummy, mask.lanes)?)?;
         Ok(Address { pointer, ..*address })
     }
 
-    /// Where a lane of a contiguous access goes.
+    /// The address of one lane of a contiguous access, or the dummy if the lane is closed.
     fn lane_or_dummy(&mut self, address: &Address, mask: Value, lane: u32, kind: Kind) -> Result<Value> {
         let dummy = self.dummy();
         let is_open = self.emit.extract(mask, lane)?;
         self.emit.select(is_open, self.at_lane(address, kind, lane)?.pointer, dummy)
     }
 
-    /// A loop over the open lanes of a mask, as bits of an integer.
-    fn for_open_lanes(&mut self, mask: Value, effect: impl FnOnce(&mut Self, Value) -> Result<()>) -> Result<()> {
+    /// Copies the open lanes of a vector in memory, in a loop over the bits of the mask.
+    fn copy_open_lanes(&mut self, mask: Value, from: Value, to: Value, element: Kind) -> Result<()> {
         let (kind, lanes) = match mask.lanes {
             ..=8 => (Kind::I8, 8),
             9..=16 => (Kind::I16, 16),
@@ -123,12 +115,14 @@ impl Renderer<'_, '_> {
             renderer.emit.enter(body);
             let open = renderer.emit.phi(kind, 1);
             renderer.emit.arrive(open, bits, before)?;
-            // Never of zero.
+            // The operand is never zero.
             let known = renderer.emit.int(Kind::I1, 1, 1);
             let lane = renderer.emit.intrinsic("llvm.cttz", &[(kind, 1)], &[open, known], Some((kind, 1)))?;
             let lane = lane.unwrap_or(zero);
             let lane = if kind == Kind::I64 { lane } else { renderer.emit.convert(LLVMZExt, lane, Kind::I64)? };
-            effect(renderer, lane)?;
+            let (alignment, emit) = (element.bits() / 8, &renderer.emit);
+            let value = emit.load(emit.offset(from, lane, element)?, element, 1, alignment)?;
+            emit.store(emit.offset(to, lane, element)?, value, alignment, false)?;
             let less = renderer.emit.binary(LLVMSub, open, one)?;
             let rest = renderer.emit.binary(LLVMAnd, open, less)?;
             renderer.emit.arrive(open, rest, renderer.emit.block())?;

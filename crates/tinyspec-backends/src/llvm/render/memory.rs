@@ -51,7 +51,7 @@ impl Renderer<'_, '_> {
             return self.read_bools(kind, value);
         }
         if address.pointer.lanes == 1 && gate.lanes == 1 && kind.in_memory().bits() / 8 * lanes <= DUMMY_BYTES {
-            // Always reads, but where the gate is closed from memory of its own.
+            // Always reads: from the dummy where the gate is closed.
             let dummy = self.dummy();
             let pointer = self.emit.select(gate, address.pointer, dummy)?;
             let value = self.emit.load(pointer, kind.in_memory(), lanes, kind.in_memory().bits() / 8)?;
@@ -78,7 +78,7 @@ impl Renderer<'_, '_> {
         self.read_bools(kind, value)
     }
 
-    /// Memory of the kernel's own, which accesses behind closed gates go to.
+    /// Memory on the stack that accesses behind closed gates use instead of their own.
     pub(super) fn dummy(&mut self) -> Value {
         *self.dummy.get_or_insert_with(|| self.emit.scratch(self.entry, Kind::I8, DUMMY_BYTES))
     }

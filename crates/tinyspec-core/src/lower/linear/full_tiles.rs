@@ -1,11 +1,10 @@
-//! Separates full tiles from partial ones. Where an axis is padded, gates keep the last trip of a loop from what lies beyond
-//! the axis; where a window reaches over an edge, the first trips have gates too. In all other trips the outcome of each gate
-//! is known, so the body of the loop gets a version for these, without masks. The test that chooses it is a comparison of
-//! scalars for each axis.
+//! Separates full tiles from partial ones. If an axis is padded, the last trip of its loop must not access elements beyond the
+//! axis; if a window reaches over an edge, neither must the first trips. In all other trips the outcome of every gate is known, so
+//! the body of the loop gets a version for them that has no masks. One comparison of scalars per axis chooses the version.
 
 use super::Instructions;
 use super::arithmetic::Arithmetic;
-use super::versions::Version;
+use super::versions::{Version, opposite};
 use crate::lower::fold::truth;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
@@ -16,7 +15,7 @@ use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
 
 /// The largest body that is worth a second version, in instructions.
 const LARGEST: usize = 768;
-/// Instructions for each access that loses its gate, beside which that gate costs little.
+/// Instructions per access that loses its gate; in a larger body the gates cost too little.
 const MOST_BESIDE_A_GATE: usize = 32;
 /// The most comparisons of a test.
 const MOST_COMPARISONS: usize = 8;
@@ -51,8 +50,8 @@ pub fn full_tiles(graph: &mut Graph, linear: NodeId, target: &Target) -> Result<
     instructions.linear(graph)
 }
 
-/// The positions of the Range and the End of each innermost loop. Of a loop that has versions already, only the first counts: the
-/// others run where something is left out.
+/// The positions of the Range and the End of each innermost loop. Of a loop that has versions already, only the first is taken,
+/// since the others run rarely.
 fn innermost(graph: &Graph, list: &[NodeId]) -> Vec<(usize, usize)> {
     let (mut found, mut start, mut others) = (Vec::new(), None, Vec::new());
     for (position, &node) in list.iter().enumerate() {
@@ -72,7 +71,7 @@ fn innermost(graph: &Graph, list: &[NodeId]) -> Vec<(usize, usize)> {
 
 /// The instructions of a body, each in their order.
 struct Parts {
-    /// What both versions have in common, and stands in front of them.
+    /// Instructions that both versions share, placed in front of them.
     ahead: Vec<NodeId>,
     /// The version for full tiles.
     full: Vec<NodeId>,
@@ -136,8 +135,7 @@ impl Full {
         let Parts { ahead, full, partial } = self.parts(graph, body);
         instructions.copy_all(graph, &ahead)?;
         let holds = self.test(graph, instructions)?;
-        let one = truth(graph, true);
-        let fails = instructions.push(graph, Op::CmpNe, &[holds, one], Arg::None)?;
+        let fails = opposite(graph, instructions, holds)?;
         let before = instructions.replacements();
         let block = instructions.push(graph, Op::If, &[holds], Arg::None)?;
         for &(condition, outcome) in &self.known {
@@ -161,10 +159,10 @@ impl Full {
         Ok(())
     }
 
-    /// Divides the body.
+    /// Divides the body into these parts.
     fn parts(&self, graph: &Graph, body: &[NodeId]) -> Parts {
         let known: FxHashSet<NodeId> = self.known.iter().map(|known| known.0).collect();
-        // What only the known conditions are made of.
+        // Everything but what only the known conditions use.
         let mut needed: FxHashSet<NodeId> = FxHashSet::default();
         for &node in body.iter().rev() {
             let is_needed = needed.contains(&node) || graph.dtype(node) == DType::Void || graph.op(node) == Op::Load;
@@ -192,11 +190,11 @@ impl Full {
         Parts { ahead, full, partial }
     }
 
-    /// Emits the test.
+    /// Emits the test that a tile is full.
     fn test(&self, graph: &mut Graph, instructions: &mut Instructions) -> Result<NodeId> {
         let mut all = None;
         for form in &self.forms {
-            let (below, sum) = (-form.constant(), form.without_constant());
+            let (below, sum) = (form.constant().saturating_neg(), form.without_constant());
             let mut arithmetic = Arithmetic { graph, instructions };
             let (below, sum) = (arithmetic.number(below), arithmetic.sum(&sum)?);
             let holds = arithmetic.binary(Op::CmpLt, below, sum)?;

@@ -93,7 +93,7 @@ impl Instructions {
     /// Appends an old instruction over the replacements of its sources.
     pub fn copy(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
         let op = graph.op(node);
-        // Most stay as they are.
+        // Most instructions do not change.
         let is_same = |source: &NodeId| self.now(*source) == *source && !self.dropped.contains(source);
         if graph.sources(node).iter().all(is_same) && !self.closed.contains(&node) {
             self.append(op, node);

@@ -99,7 +99,7 @@ fn is_nontemporal(graph: &Graph, node: NodeId) -> bool {
 fn pieces(graph: &Graph, list: &[NodeId]) -> Vec<Piece> {
     let Some((&range, rest)) = list.split_first() else { return Vec::new() };
     let is_end = |node: NodeId| graph.op(node) == Op::End && graph.source(node, 1) == range;
-    // Of two versions of a body the second runs now and then.
+    // The second version of a body runs rarely.
     let mut second = None;
     let body = rest.iter().zip(list).take_while(|&(&node, _)| !is_end(node)).filter_map(move |(&node, &before)| {
         match graph.op(node) {

@@ -3,8 +3,7 @@
 //! masks, which all tiles but the last take. Packing on first use is tested once per tile rather than in each trip.
 
 use super::Instructions;
-use super::versions::Version;
-use crate::lower::fold::truth;
+use super::versions::{Version, opposite};
 use crate::lower::live::trips;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::smallvec;
@@ -201,8 +200,7 @@ fn both(graph: &mut Graph, instructions: &mut Instructions, body: &[NodeId], can
         let known = candidate.known.iter().filter(|_| outcome || is_single);
         known.map(|&gate| (gate, outcome)).collect()
     };
-    let one = truth(graph, true);
-    let fails = instructions.push(graph, Op::CmpNe, &[holds, one], Arg::None)?;
+    let fails = opposite(graph, instructions, holds)?;
     let before = instructions.replacements();
     let mut after = None;
     for (tested, outcome) in [(holds, true), (fails, false)] {

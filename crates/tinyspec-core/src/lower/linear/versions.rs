@@ -1,6 +1,7 @@
 //! Versions of a loop, or of its body, in which the outcome of some gates is known.
 
 use super::Instructions;
+use crate::lower::fold::truth;
 use crate::lower::live::next_range_id;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
@@ -30,7 +31,7 @@ impl Version {
         if let Some(after) = self.after {
             separate(graph, instructions, body, after)?;
         }
-        // The open blocks whose condition is known: their If and Endif are dropped, and all of one that is never entered.
+        // The open Ifs whose condition is known: If and Endif are dropped, and so is the body of one that is never entered.
         let mut decided: Vec<(NodeId, bool)> = Vec::new();
         for (position, &node) in body.iter().enumerate() {
             let op = graph.op(node);
@@ -130,6 +131,12 @@ impl Version {
             _ => None,
         }
     }
+}
+
+/// Emits the condition under which the other version runs.
+pub(super) fn opposite(graph: &mut Graph, instructions: &mut Instructions, condition: NodeId) -> Result<NodeId> {
+    let one = truth(graph, true);
+    instructions.push(graph, Op::CmpNe, &[condition, one], Arg::None)
 }
 
 /// Gives a further version of a loop a Range of its own.

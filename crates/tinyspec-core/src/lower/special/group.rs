@@ -48,7 +48,7 @@ impl Stage {
             }
         }
         let count = parts.count;
-        // The cells of each sum are aligned, so that vectors can load them.
+        // The partial sums of each result are aligned, so that they can be loaded as vectors.
         let (dtype, lanes) = (graph.dtype(partial), VECTOR / (graph.dtype(partial).size() as i64).clamp(1, VECTOR));
         let row = (count + lanes - 1) / lanes * lanes;
         let first = places.sum.scale(row);
@@ -91,7 +91,7 @@ impl Stage {
         Ok(sum)
     }
 
-    /// Stores the sums of a step. Returns the buffer after the Barrier that follows.
+    /// Stores the partial sums of a step, and returns the buffer after the Barrier that follows.
     #[expect(clippy::too_many_arguments, reason = "the parts of one Store")]
     fn pass(
         &self,

@@ -173,7 +173,7 @@ impl Tracer<'_> {
                 let Some(register) = self.own_memory(name, AddrSpace::Reg, dtype, vec![], at) else { continue };
                 let outside = self.loops.last().map_or(self.effects.len(), |open| open.effects.len());
                 self.store(Op::Store, register, &[], value, None);
-                // Who reads the register waits for it; by itself it is not an effect of the kernel.
+                // Readers of the register depend on this Store; by itself it is not an effect of the kernel.
                 match self.loops.last_mut() {
                     Some(open) => open.effects.truncate(outside),
                     None => self.effects.truncate(outside),

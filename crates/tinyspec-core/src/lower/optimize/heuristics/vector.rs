@@ -6,7 +6,7 @@ use crate::lower::select::decompose::Sizes;
 use smallvec::SmallVec;
 use tinyspec_ir::AxisType;
 
-/// Full tiles beside which a partial one does not count.
+/// The number of full tiles beside which the cost of a partial one is negligible.
 const FULL: i64 = 4;
 
 impl Planner<'_> {
@@ -153,7 +153,7 @@ impl Planner<'_> {
         // Four lines: what the processor fetches together.
         const BESIDE: i64 = 4;
         let Some(other) = self.crossing(lane) else { return false };
-        // Of some squares the last may be a partial one.
+        // The last square may be partial.
         let fits = |origin: usize| match self.trips(origin) {
             trips if trips % lanes == 0 => trips > lanes,
             trips => self.may_leave_out_lanes() && trips >= FULL * lanes,

@@ -87,7 +87,7 @@ fn height(trips: i64, most: i64) -> i64 {
     (most / 2 + 1..=most).rev().find(|height| trips % height == 0).unwrap_or(most)
 }
 
-/// Rather blocks of fewer tiles without a rest: each piece is code of its own.
+/// The number of tiles in a block: fewer than `most` if they then divide `all`, because a remainder is separate code.
 fn even(all: i64, most: i64) -> i64 {
     (most / 2..=most).rev().find(|&tiles| tiles > 0 && all % tiles == 0).unwrap_or(most)
 }

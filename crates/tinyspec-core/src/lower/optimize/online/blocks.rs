@@ -80,7 +80,7 @@ pub(super) fn build<'a>(
 
     // The Ranges of tiles.
     let power = |trips: i64| (trips & trips.wrapping_neg()).min(lanes);
-    // Lanes under a gate are gathered, with as much code for each step.
+    // Lanes under a gate are gathered, so a tile of several steps would take as many gathers.
     let is_whole = length % width == 0;
     let mut packing: Vec<(Vec<NodeId>, Affine, FxHashMap<NodeId, NodeId>)> = Vec::new();
     for product in &form.products {

@@ -134,7 +134,7 @@ impl Rebuild<'_> {
             if strides[group] == 1 && contiguous[group] && size > CHUNK {
                 size = (size + CHUNK - 1) / CHUNK * CHUNK;
             }
-            // A copy that goes from panel to panel would evict the lines it has just begun.
+            // Otherwise panels alias in the cache, and a copy across panels evicts lines that are only partly written.
             size = unaliased(size);
         }
 

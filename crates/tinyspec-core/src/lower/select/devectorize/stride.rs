@@ -34,7 +34,7 @@ impl Cut {
         let first = base.offset(if stride < 0 { -reach } else { 0 });
         // The last vector ends with the last element, so that nothing beyond it is read.
         let starts = (0..=reach / width).map(|number| (number * width).min(reach + 1 - width));
-        // The lane that reads an element; of an element between two lanes, both.
+        // The lane that reads an element, or for an element between two lanes, both of them.
         let lane_of = |element: i64| {
             let element = if stride < 0 { reach - element } else { element };
             let (lane, rest) = (element / stride.abs(), element % stride.abs());
