@@ -117,3 +117,29 @@ fn sums_of_equal_terms_have_threads_of_their_own() {
     };
     check(&program).unwrap_or_else(|error| panic!("{error}\n{}", describe(&program)));
 }
+
+/// What is read outside of an axis is 0, whatever the values inside are known to be.
+#[test]
+fn a_read_outside_of_known_values_is_zero() {
+    let program = Program {
+        family: Family::Exact,
+        inputs: vec![[1, 1, 0, 0, 0, 0]],
+        steps: vec![[54692, 0, 0, 6, 0, 1], [0; 6], [38, 1, 0, 0, 0, 1], [24872, 0, 0, 0, 0, 0]],
+    };
+    check(&program).unwrap_or_else(|error| panic!("{error}\n{}", describe(&program)));
+}
+
+/// Sums of a workgroup's threads are in LOCAL memory, written by a loop over the same Range as the loop around their use.
+#[test]
+fn a_loop_in_a_loop_over_the_same_range() {
+    let program = Program {
+        family: Family::Smooth,
+        inputs: vec![[0, 5744, 44, 45, 0, 0]],
+        steps: vec![
+            [15206, 18439, 57834, 58500, 35335, 64897],
+            [25087, 17096, 43644, 5631, 54959, 33972],
+            [24668, 56401, 3259, 61010, 1421, 16824],
+        ],
+    };
+    guarded(|| stages::check(&program)).unwrap_or_else(|error| panic!("{error}\n{}", describe(&program)));
+}

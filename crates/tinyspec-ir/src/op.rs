@@ -185,7 +185,7 @@ op_table! {
     13 Expand "expand" Movement [2, 2] None Source(0), Own, Source(0); "Broadcast size-1 axes: (T, s')."
     14 Pad "pad" Movement [3, 3] None Source(0), Own, Own; "Place T at offset o in an output of shape s' that is 0 elsewhere: (T, o, s')."
     15 Shrink "shrink" Movement [3, 3] None Source(0), Own, Source(0); "Keep s' elements from offset o on per axis: (T, o, s')."
-    16 Index "index" Movement [1, ANY] None Source(0), Own, Source(0); "Index from the left; a () index removes the dim, a (k,) index makes it k. Outside the axis a read gives 0, a write does nothing."
+    16 Index "index" Movement [1, ANY] None Source(0), Own, Own; "Index from the left; a () index removes the dim, a (k,) index makes it k. Outside the axis a read gives 0, a write does nothing."
     17 Stack "stack" Movement [0, ANY] None Source(0), Own, Own; "Join along a new leading axis. Without sources: the empty shape of a scalar."
     18 Bitcast "bitcast" Movement [1, 1] DType Argument, Own, DType; "Reinterpret storage; the last dim scales by the size ratio."
     19 Replicated "replicated" Movement [1, 1] Number Source(0), Own, Source(0); "T is sharded on axis k and all shards are equal: the axis is dropped."

@@ -70,11 +70,9 @@ fn own(op: Op, arg: &Arg, sources: &[&Props], dtype: DType, value: Option<&[Dim]
             }
             _ => Interval::of(dtype),
         },
-        (Op::Pad, _) => match source(0) {
-            Interval::Int(low, high) => Interval::Int(low.min(0), high.max(0)),
-            Interval::Float(low, high) => Interval::Float(low.min(0.0), high.max(0.0)),
-            Interval::None => Interval::None,
-        },
+        (Op::Pad, _) => with_zero(source(0)),
+        (Op::Index, _) if reads_inside(sources) => source(0),
+        (Op::Index, _) => with_zero(source(0)),
         (Op::Stack, _) => (1..sources.len())
             .map(source)
             .fold(if sources.is_empty() { Interval::Int(0, 0) } else { source(0) }, Interval::hull),
@@ -132,6 +130,24 @@ fn own(op: Op, arg: &Arg, sources: &[&Props], dtype: DType, value: Option<&[Dim]
             _ => Interval::of(dtype),
         },
     }
+}
+
+/// Elements outside of an axis read as 0.
+fn with_zero(interval: Interval) -> Interval {
+    match interval {
+        Interval::Int(low, high) => Interval::Int(low.min(0), high.max(0)),
+        Interval::Float(low, high) => Interval::Float(low.min(0.0), high.max(0.0)),
+        Interval::None => Interval::None,
+    }
+}
+
+/// Whether all indices are known to be inside of their axes.
+fn reads_inside(sources: &[&Props]) -> bool {
+    let axes = &sources[0].shape;
+    sources[1..].iter().zip(axes.iter()).all(|(index, size)| match index.interval {
+        Interval::Int(low, high) => low >= 0 && high < i128::from(size.bounds().0),
+        _ => false,
+    })
 }
 
 type Bounds = (i128, i128);

@@ -163,6 +163,15 @@ impl Access<'_> {
     }
 }
 
+/// The lanes that read something written, for the halves of each element; those of 1 or 2 bytes have one.
+///
+/// Compilers load a whole word to use some of its bytes. So 2 bytes are known where one of them is, and an unwritten one
+/// holds an arbitrary value.
+pub(crate) type Known = [[Mask; 2]; MOST_ELEMENTS];
+
+/// Bytes that are known or unknown together.
+const PIECE: usize = 2;
+
 /// All memory of a launch.
 pub(crate) struct Memory {
     regions: Vec<Region>,
@@ -196,6 +205,18 @@ impl Memory {
         local.shadow = Some(shadows.len());
         shadows.push(Shadow::new((whole >> granule[1]) + 1));
         Ok(Memory { regions, local, _local_bytes: bytes, shadows, granule, launch, width })
+    }
+
+    /// Has a cell of shadow memory for each byte from now on.
+    pub fn watch_bytes(&mut self, space: Space) {
+        let granule = std::mem::take(&mut self.granule[usize::from(space == Space::Local)]);
+        if granule > 0 {
+            let local = self.local.shadow;
+            let is_of_space = |number: &usize| (Some(*number) == local) == (space == Space::Local);
+            for number in (0..self.shadows.len()).filter(is_of_space) {
+                self.shadows[number].split(1 << granule);
+            }
+        }
     }
 
     /// A thread, for messages.
@@ -308,15 +329,15 @@ impl Memory {
         Trouble::new(FaultKind::Race, lanes, reason)
     }
 
-    /// Reads; `put` is given each element's bits by lane. Which lanes read only what was written, by element.
+    /// Reads; `put` is given each element's bits by lane.
     #[inline(always)]
     pub fn load<const SIZE: usize>(
         &mut self,
         access: &Access,
         mut put: impl FnMut(usize, &[u64; MOST_LANES]),
-    ) -> Result<[Mask; MOST_ELEMENTS], Box<Trouble>> {
+    ) -> Result<Known, Box<Trouble>> {
         let found = self.locate(access, SIZE * access.count, access.is_strong, "reads")?;
-        let mut known = [access.mask; MOST_ELEMENTS];
+        let mut known = [[access.mask; 2]; MOST_ELEMENTS];
         self.watch_reads::<SIZE>(access, &found, &mut known)?;
         let mut values = [0; MOST_LANES];
         let is_full = access.mask.count_ones() as usize == self.width;
@@ -355,7 +376,7 @@ impl Memory {
         &mut self,
         access: &Access,
         found: &Found,
-        known: &mut [Mask; MOST_ELEMENTS],
+        known: &mut Known,
     ) -> Result<(), Box<Trouble>> {
         if let Found::Same(number) = found
             && self.region(access.space, *number).shadow.is_none()
@@ -393,14 +414,19 @@ impl Memory {
                 }
             }
             if is_local && !cells.iter().all(|cell| cell.is_written(access.now)) {
-                let unwritten = |element: usize| {
-                    let from = (element * SIZE) >> granule;
-                    let to = ((element + 1) * SIZE - 1) >> granule;
-                    cells[from..=to].iter().any(|cell| !cell.is_written(access.now))
+                let is_written = |from: usize, bytes: usize| {
+                    let cells = &cells[from >> granule..=(from + bytes - 1) >> granule];
+                    cells.iter().any(|cell| cell.is_written(access.now))
                 };
                 let lanes = 1 << lane | together;
+                let half = (SIZE / 2).max(PIECE).min(SIZE);
                 for (element, known) in known.iter_mut().enumerate().take(access.count) {
-                    *known &= if unwritten(element) { !lanes } else { Mask::MAX };
+                    for (number, known) in known.iter_mut().enumerate() {
+                        let start = element * SIZE + number * half % SIZE;
+                        let is_known =
+                            (start..start + half).step_by(PIECE).all(|from| is_written(from, PIECE.min(half)));
+                        *known &= if is_known { Mask::MAX } else { !lanes };
+                    }
                 }
             }
         }

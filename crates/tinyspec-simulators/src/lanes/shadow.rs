@@ -146,6 +146,16 @@ impl Shadow {
         Shadow { pages: std::iter::repeat_with(|| None).take(cells.div_ceil(PAGE)).collect() }
     }
 
+    /// Replaces each cell by so many copies of it, a power of two.
+    pub fn split(&mut self, copies: usize) {
+        let page = |number: usize| {
+            let old = self.pages[number / copies].as_ref()?;
+            let first = number % copies * (PAGE / copies);
+            Some(Box::new(std::array::from_fn(|cell| old[first + cell / copies])))
+        };
+        self.pages = (0..self.pages.len() * copies).map(page).collect();
+    }
+
     /// Consecutive cells inside of the buffer: a power of two, at a multiple of it.
     #[inline]
     pub fn cells(&mut self, first: usize, count: usize) -> &mut [Cell] {

@@ -64,6 +64,8 @@ pub(super) struct Run<'a> {
     values: Vec<Option<Value>>,
     /// What becomes stale when a Range moves on.
     dependents: FxHashMap<NodeId, Vec<NodeId>>,
+    /// Loops that stand in the body of another loop over the same Range. They do not depend on its trip, so they run first.
+    invariant: FxHashMap<NodeId, Vec<NodeId>>,
 }
 
 impl<'a> Run<'a> {
@@ -77,7 +79,7 @@ impl<'a> Run<'a> {
         let bit = |range: NodeId| ranges.binary_search(&range).map_or(0, |position| 1u128 << position);
         let mut masks = vec![0u128; graph.len()];
         let mut dependents: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
-        for node in nodes {
+        for &node in &nodes {
             let sources = graph.sources(node);
             let mut mask = sources.iter().fold(bit(node), |mask, source| mask | masks[source.index()]);
             // An End and a Reduce close their Ranges, but not what the bounds depend on.
@@ -91,6 +93,18 @@ impl<'a> Run<'a> {
                 open.for_each(|(_, &range)| dependents.entry(range).or_default().push(node));
             }
         }
+        let closes = |node: &NodeId, range: &NodeId| {
+            matches!(graph.op(*node), Op::End | Op::Reduce) && graph.sources(*node)[1..].contains(range)
+        };
+        let mut invariant: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
+        for range in &ranges {
+            let loops: Vec<NodeId> = nodes.iter().copied().filter(|node| closes(node, range)).collect();
+            for &outer in loops.iter().filter(|_| loops.len() > 1) {
+                let body = graph.reachable(&[graph.source(outer, 0)]);
+                let inner = loops.iter().copied().filter(|inner| body.binary_search(inner).is_ok());
+                invariant.entry(outer).or_default().extend(inner);
+            }
+        }
         Ok(Run {
             graph,
             buffers,
@@ -102,6 +116,7 @@ impl<'a> Run<'a> {
             active: Rc::from([]),
             values: Vec::new(),
             dependents,
+            invariant,
         })
     }
 
@@ -136,9 +151,11 @@ impl<'a> Run<'a> {
             let sources = graph.sources(node);
             match graph.op(node) {
                 Op::Range => return Err(value_error("range", "is used outside its End or Reduce")),
-                // Bodies run in their loops; only the first bound is needed before.
-                Op::End => stack.push(graph.source(sources[1], 0)),
-                Op::Reduce if sources.len() > 1 => stack.push(graph.source(sources[1], 0)),
+                // Bodies run in their loops; only the first bound is needed before, and what no trip changes.
+                Op::End | Op::Reduce if sources.len() > 1 => {
+                    stack.push(graph.source(sources[1], 0));
+                    stack.extend(self.invariant.get(&node).into_iter().flatten());
+                }
                 _ => stack.extend(sources.iter().rev()),
             }
             let from = stack.split_off(before);

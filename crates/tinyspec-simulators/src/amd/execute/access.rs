@@ -8,7 +8,7 @@ use super::super::wave::Wave;
 use super::vector::choose;
 use super::{ARGUMENTS_ALIGN, Outcome, Shared, unwritten};
 use crate::FaultKind;
-use crate::lanes::memory::{self, LOCAL_BASE, MOST_ELEMENTS, MOST_LANES, Space};
+use crate::lanes::memory::{self, Known, LOCAL_BASE, MOST_ELEMENTS, MOST_LANES, Space};
 use crate::lanes::{Mask, Trouble, lanes_of};
 
 type Addresses = [u64; MOST_LANES];
@@ -116,19 +116,56 @@ impl Shared<'_> {
                 1 => self.memory.load::<1>(&wanted, put),
                 2 => self.memory.load::<2>(&wanted, put),
                 _ => self.memory.load::<4>(&wanted, put),
+            };
+            let known = match known {
+                Err(trouble) if access.takes(&trouble) => {
+                    self.memory.watch_bytes(wanted.space);
+                    let put = |values: &Addresses| {
+                        wave.receive(access, usize::from(to) + first, values, active);
+                    };
+                    self.load_bytes(number, access, active, addresses, put)
+                }
+                known => known,
             }?;
-            for (element, known) in known.into_iter().enumerate().take(count) {
+            for (element, [low, high]) in known.into_iter().enumerate().take(count) {
                 let register = usize::from(to) + first + element;
                 let mut halves = wave.known[register];
                 match access.half {
-                    None => halves = [known; 2],
-                    Some(Half::Low) => halves[0] = known,
-                    Some(Half::High) => halves[1] = known,
+                    None => halves = [low, high],
+                    Some(Half::Low) => halves[0] = low,
+                    Some(Half::High) => halves[1] = low,
                 }
                 wave.mark(register, active, halves);
             }
         }
         Ok(())
+    }
+
+    /// Loads an element byte by byte.
+    fn load_bytes(
+        &mut self,
+        number: usize,
+        access: &Access,
+        active: Mask,
+        addresses: &Addresses,
+        put: impl FnOnce(&Addresses),
+    ) -> Outcome<Known> {
+        let mut known = [[0; 2]; MOST_ELEMENTS];
+        let mut values = [0; MOST_LANES];
+        for byte in 0..access.bytes {
+            let mut room = [0; MOST_LANES];
+            let now = self.clocks.now(self.group + 1, number).private(access.is_local);
+            let wanted = request(access, &now, active, moved(addresses, byte, &mut room), 1);
+            let [[written, _], ..] = self.memory.load::<1>(&wanted, |_, bytes| {
+                lanes_of(active).for_each(|lane| values[lane] |= bytes[lane] << (8 * byte));
+            })?;
+            known[0][byte / 2] |= written;
+        }
+        if access.bytes == 2 {
+            known[0][1] = known[0][0];
+        }
+        put(&values);
+        Ok(known)
     }
 
     #[inline(always)]
@@ -144,11 +181,22 @@ impl Shared<'_> {
                 let bits = wave.vectors[usize::from(data) + first + element][lane / PART][lane % PART];
                 u64::from(if access.half == Some(Half::High) { bits >> 16 } else { bits })
             };
-            match access.bytes {
+            let stored = match access.bytes {
                 1 => self.memory.store::<1>(&wanted, take),
                 2 => self.memory.store::<2>(&wanted, take),
                 _ => self.memory.store::<4>(&wanted, take),
-            }?;
+            };
+            match stored {
+                Err(trouble) if access.takes(&trouble) => {
+                    self.memory.watch_bytes(wanted.space);
+                    for byte in 0..access.bytes {
+                        let mut room = [0; MOST_LANES];
+                        let wanted = request(access, &now, active, moved(addresses, byte, &mut room), 1);
+                        self.memory.store::<1>(&wanted, |_, lane| take(0, lane) >> (8 * byte))?;
+                    }
+                }
+                stored => stored?,
+            }
         }
         Ok(())
     }
@@ -202,6 +250,13 @@ impl Shared<'_> {
             }
         }
         Ok(())
+    }
+}
+
+impl Access {
+    /// Whether the hardware does it nevertheless: code for `amdhsa` may load and store at any address.
+    fn takes(&self, trouble: &Trouble) -> bool {
+        trouble.kind == FaultKind::Misaligned && matches!(self.kind, TransferKind::Load | TransferKind::Store)
     }
 }
 

@@ -73,7 +73,8 @@ impl Warp {
             4 => memory.load::<4>(&access, put),
             _ => memory.load::<8>(&access, put),
         }?;
-        for (register, known) in transfer.registers.iter().zip(known) {
+        for (register, [low, high]) in transfer.registers.iter().zip(known) {
+            let known = low & high;
             match *register {
                 Some(Register::Word(register, _)) => self.words.mark(register, active, known as u32),
                 Some(Register::Long(register)) => self.longs.mark(register, active, known as u32),

@@ -221,6 +221,47 @@ fn a_load_may_overtake_none_to_its_register() {
     }
 }
 
+/// Compilers load four bytes as a word wherever they are, and store them so.
+#[test]
+fn words_may_have_any_address() {
+    for chip in CHIPS {
+        let body = "v_mul_u32_u24_e32 v3, 5, v0\nglobal_load_dword v2, v3, s[4:5]\ns_wait\n\
+                    global_store_dword v3, v2, s[6:7] offset:1";
+        let bytes: Vec<u8> = (1..=20).collect();
+        let out = run(chip, body, 4, 0, &[bytes, vec![0; 24]]);
+        let stored: Vec<u8> = out[1].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let want = |place: usize| if place >= 1 && place <= 20 && place % 5 != 0 { place as u8 } else { 0 };
+        assert_eq!(stored, (0..24).map(want).collect::<Vec<_>>(), "{chip}");
+        // Neighbours that write a byte both are seen all the same.
+        let overlapping = body.replace("u24_e32 v3, 5", "u24_e32 v3, 3");
+        let text = renamed(chip, &format!("{}{overlapping}\ns_endpgm\n", prologue(chip, 2)));
+        let (kind, says) = fault(chip, SHAPE, &text, Launch::threads(1, 4), &[vec![1; 20], vec![0; 24]]);
+        assert_eq!(kind, FaultKind::Race, "{chip}: {says}");
+        // What is atomic must be aligned.
+        let add = if chip == "gfx942" { "global_atomic_add" } else { "global_atomic_add_u32" };
+        let text = format!("{}{add} v1, v1, s[4:5] offset:1\ns_endpgm\n", prologue(chip, 1));
+        let (kind, says) = fault(chip, SHAPE, &text, Launch::threads(1, 4), &[vec![0; 24]]);
+        assert_eq!(kind, FaultKind::Misaligned, "{chip}: {says}");
+    }
+}
+
+/// Two bytes are known if one of them was written; so of a word with three written bytes these can be used.
+#[test]
+fn a_word_may_be_written_in_part() {
+    for chip in CHIPS {
+        let write = if chip == "gfx942" { "ds_write_b8" } else { "ds_store_b8" };
+        let body = format!(
+            "v_mov_b32_e32 v2, 7\nv_mov_b32_e32 v3, 0\n{write} v0, v2\ns_wait\nds_read_b32 v4, v3\ns_wait\n\
+             v_bfe_u32 v4, v4, 16, 8\nglobal_store_dword v1, v4, s[4:5]"
+        );
+        assert_eq!(run(chip, &body, 3, 4, &[words(&[0; 3])])[0], [7; 3], "{chip}");
+        let text = renamed(chip, &format!("{}{body}\ns_endpgm\n", prologue(chip, 1)));
+        let shape = Shape { local_bytes: 4, ..SHAPE };
+        let (kind, says) = fault(chip, shape, &text, Launch::threads(1, 2), &[words(&[0; 2])]);
+        assert_eq!(kind, FaultKind::Uninitialised, "{chip}: {says}");
+    }
+}
+
 /// Numbers of less than a word are changed with the word around them, whose other bytes stay.
 #[test]
 fn a_word_may_reach_beyond_its_buffer_and_leaves_what_is_there() {
