@@ -190,7 +190,8 @@ impl Graph {
         self.push(op, sources, arg)
     }
 
-    /// Whether two nodes have the same value by their form, even if one of them was added apart.
+    /// Whether two nodes have the same value by their form, even if one of them was added apart, or has its operands in the
+    /// other order where that is all the same.
     pub fn is_equal(&self, a: NodeId, b: NodeId) -> bool {
         let mut met: FxHashSet<(NodeId, NodeId)> = FxHashSet::default();
         let mut open: SmallVec<[(NodeId, NodeId); 8]> = SmallVec::from_iter([(a, b)]);
@@ -203,9 +204,19 @@ impl Graph {
             if self.op(a) != self.op(b) || self.arg(a) != self.arg(b) || left.len() != right.len() {
                 return false;
             }
-            open.extend(left.iter().copied().zip(right.iter().copied()));
+            match (left, right) {
+                (&[x, y], &[z, w]) if self.op(a).is_commutative() && !self.is_alike(x, z) => {
+                    open.extend([(x, w), (y, z)]);
+                }
+                _ => open.extend(left.iter().copied().zip(right.iter().copied())),
+            }
         }
         true
+    }
+
+    /// Whether two nodes may be equal, by themselves.
+    fn is_alike(&self, a: NodeId, b: NodeId) -> bool {
+        a == b || self.op(a) == self.op(b) && self.arg(a) == self.arg(b) && self.props(a).shape == self.props(b).shape
     }
 
     fn push(&mut self, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {

@@ -4,7 +4,7 @@ use crate::{Result, Tensor};
 use tinyspec_ir::{DType, ErrorKind};
 
 /// Scales all gradients by one factor so that their 2-norm, as one vector, is at most `greatest`; gives the norm that it
-/// was before, to be looked at or not.
+/// was before, to be looked at or not: of dtype f64 where a gradient is, else f32.
 ///
 /// ```
 /// # use tinyspec_core::{Tensor, nn::clip_norm};
@@ -23,9 +23,11 @@ pub fn clip_norm(gradients: &mut [Tensor], greatest: f64) -> Result<Tensor> {
         let message = format!("a norm of at most {greatest}");
         return Err(crate::Error::refused(ErrorKind::Value, "clip_norm", message));
     }
+    let is_double = gradients.iter().any(|gradient| gradient.dtype() == DType::F64);
+    let dtype = if is_double { DType::F64 } else { DType::F32 };
     let mut total: Option<Tensor> = None;
     for gradient in gradients.iter() {
-        let squares = gradient.cast(gradient.dtype().accumulator()).square().sum(.., false).cast(DType::F32);
+        let squares = gradient.cast(gradient.dtype().accumulator()).square().sum(.., false).cast(dtype);
         total = Some(match total {
             Some(total) => total + squares,
             None => squares,

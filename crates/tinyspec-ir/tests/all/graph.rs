@@ -83,3 +83,19 @@ fn structural_hashes_tell_equal_nodes_apart() {
     assert_ne!(graph.structural_hash(twice), graph.structural_hash(apart));
     assert_eq!(graph.content_hash(&[twice]), graph.content_hash(&[apart]));
 }
+
+/// The order of operands depends on which node was there first.
+#[test]
+fn operands_of_a_sum_may_be_in_either_order() {
+    let mut graph = Graph::new();
+    let [one, other] = [1, 2].map(|value| graph.constant(Const::int(DType::I32, value)));
+    let [one, other] = [one, other].map(|end| graph.add(Op::Cast, &[end], Arg::DType(DType::F32)).unwrap());
+    let root = graph.alu(Op::Sqrt, &[one]).unwrap();
+    let mut of = |op: Op, sources: [NodeId; 2]| graph.add_apart(op, &sources, Arg::None).unwrap();
+    let [sum, turned] = [[root, other], [other, root]].map(|sources| of(Op::Add, sources));
+    let [quotient, inverse] = [[root, other], [other, root]].map(|sources| of(Op::Div, sources));
+    let [twice, mixed] = [[root, root], [root, other]].map(|sources| of(Op::Add, sources));
+    assert!(graph.is_equal(sum, turned));
+    assert!(!graph.is_equal(quotient, inverse));
+    assert!(!graph.is_equal(twice, mixed) && !graph.is_equal(sum, twice));
+}

@@ -128,29 +128,38 @@ fn equation(graph: &mut Graph, terms: &Terms, range: NodeId) -> Result<Option<(u
     Ok(None)
 }
 
-/// Limits of a Range: numbers, and at most one expression.
+/// Limits of a Range: numbers, and one that moves with a Range of the output.
 struct Limits {
     low: i64,
     /// Inclusive.
     high: i64,
     /// `range >= form` (true) or `range <= form`.
-    open: Option<(bool, Affine)>,
+    moving: (bool, Affine),
     /// Conditions that these limits say.
     said: SmallVec<[usize; 4]>,
 }
 
 impl Limits {
-    fn of(graph: &Graph, terms: &Terms, range: NodeId, trips: i64) -> Option<Limits> {
+    /// Limits by other values, which do not move with `output`, stay conditions.
+    fn of(graph: &Graph, terms: &Terms, range: NodeId, trips: i64, output: NodeId) -> Option<Limits> {
         let domain = Domain::of(graph, range, constraints(&terms.conditions));
         let (low, high) = domain.numbers(trips);
-        let said = domain.lows.iter().chain(&domain.highs).map(|limit| limit.1).collect();
-        // What the numbers imply is no limit.
-        let lows =
-            domain.lows.iter().filter(|(limit, _)| limit.bounds(graph).1 > low.into()).map(|limit| (true, limit));
-        let highs = domain.highs.iter().filter(|(limit, _)| limit.bounds(graph).0 < high.into());
-        let mut open = lows.chain(highs.map(|limit| (false, limit))).map(|(is_low, limit)| (is_low, limit.0.clone()));
-        let only = open.next();
-        (open.next().is_none() && low <= high).then(|| Limits { low, high, open: only, said })
+        let lows = domain.lows.iter().map(|(limit, position)| (true, limit, *position));
+        let highs = domain.highs.iter().map(|(limit, position)| (false, limit, *position));
+        let (mut said, mut moving) = (SmallVec::new(), None);
+        for (is_low, limit, position) in lows.chain(highs) {
+            let (least, most) = limit.bounds(graph);
+            let is_implied = if is_low { most <= low.into() } else { least >= high.into() };
+            let moves = || limit.terms().iter().any(|&(atom, _)| depends(graph, atom, output));
+            if !is_implied && !moves() {
+                continue;
+            }
+            said.push(position);
+            if !is_implied && moving.replace((is_low, limit.clone())).is_some() {
+                return None;
+            }
+        }
+        (low <= high).then_some(Limits { low, high, moving: moving?, said })
     }
 }
 
@@ -255,8 +264,8 @@ fn common_sign(graph: &Graph, value: NodeId, range: NodeId, output: NodeId) -> O
 fn canonical(graph: &mut Graph, node: NodeId, found: &Aligned, output: NodeId) -> Result<Option<NodeId>> {
     let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(None) };
     let terms = Terms::of(graph, op, found.value)?;
-    let Some(limits) = Limits::of(graph, &terms, found.range, found.trips) else { return Ok(None) };
-    let Some((is_low, limit)) = limits.open.clone() else { return Ok(None) };
+    let Some(limits) = Limits::of(graph, &terms, found.range, found.trips, output) else { return Ok(None) };
+    let (is_low, limit) = limits.moving.clone();
     let factor = limit.coefficient(output);
     let rest = limit.filter(|atom| atom != output);
     // Counted from the other end where the limit falls as the output rises.

@@ -237,7 +237,7 @@ fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs, refused: &Refused)
             forced.insert(named, reason);
         }
     }
-    let results: Vec<NodeId> = outputs.iter().map(|&output| walk::named(graph, output).0).collect();
+    let results: Vec<NodeId> = outputs.iter().map(|&output| walk::held_in(graph, output)).collect();
     for &result in &results {
         if walk::is_leaf(graph, result) || forced.get(&result) != Some(&Reason::Contiguous) {
             forced.insert(result, Reason::Output);

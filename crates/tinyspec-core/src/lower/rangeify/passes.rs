@@ -26,7 +26,7 @@ pub struct TensorPass {
 /// Passes over a tensor graph that do not depend on the target.
 #[rustfmt::skip]
 pub const SIMPLIFY: &[TensorPass] = &[
-    TensorPass { name: "simplify", run: |graph, outputs, _, _| simplify(graph, outputs).map(Some) },
+    TensorPass { name: "simplify", run: |graph, outputs, _, _| simplified(graph, outputs).map(Some) },
     TensorPass { name: "concat",   run: |graph, outputs, _, _| parted(graph, outputs) },
 ];
 
@@ -38,10 +38,15 @@ pub const DIVIDE: &[TensorPass] = &[
     TensorPass { name: "cache-blocks", run: |graph, outputs, costs, _| block_products(graph, outputs, costs) },
 ];
 
-fn simplify(graph: &Graph, outputs: &[NodeId]) -> Result<Tensors> {
+fn simplified(graph: &Graph, outputs: &[NodeId]) -> Result<Tensors> {
     let mut graph = graph.clone();
-    let outputs = Rewriter::new(&[rules::EXACT, rules::REASSOC].concat()).rewrite(&mut graph, outputs)?;
+    let outputs = simplify(&mut graph, outputs)?;
     Ok((graph, outputs))
+}
+
+/// Rewrites `roots` by all rules for tensors.
+pub(super) fn simplify(graph: &mut Graph, roots: &[NodeId]) -> Result<Vec<NodeId>> {
+    Rewriter::new(&[rules::EXACT, rules::REASSOC].concat()).rewrite(graph, roots)
 }
 
 /// Runs passes over a tensor graph; returns the new one, or `None` if nothing changed.

@@ -2,16 +2,43 @@
 //! the one over what the rows add up to.
 
 use super::movement::dims;
+use super::passes::simplify;
 use super::split_reduce::replaced;
 use tinyspec_backends::Target;
 use tinyspec_ir::dim::shape;
 use tinyspec_ir::ops::scan;
-use tinyspec_ir::{Arg, Builder, Dim, Graph, NodeId, Op, Result, rules};
+use tinyspec_ir::{Arg, Axes, Builder, Dim, Graph, NodeId, Op, Result};
 
-/// Elements from which on a second level is worth its kernels.
-const LONG: i64 = 1024;
-/// Running Reduces side by side that keep the threads busy.
-const BUSY: i64 = 4096;
+/// Where a second level is worth its kernels, and how it is made.
+#[derive(Clone, Copy)]
+struct Levels {
+    /// Elements from which on it is.
+    long: i64,
+    /// Running Reduces side by side that keep the threads busy.
+    busy: i64,
+    /// Keeps the running Reduces within rows. Else the rows are reduced first, and the running Reduces start from there.
+    keeps_rows: bool,
+}
+
+impl Levels {
+    fn of(target: &Target) -> Option<Levels> {
+        match (target.workgroups.is_some(), target.threads) {
+            (true, _) => Some(Levels { long: 1024, busy: 4096, keeps_rows: true }),
+            // A core rather reads a row twice than reads and writes it twice.
+            (false, 2..) => Some(Levels { long: 1 << 17, busy: target.threads as i64, keeps_rows: false }),
+            (false, _) => None,
+        }
+    }
+
+    /// Elements of a row.
+    fn row(self, length: i64) -> Option<i64> {
+        if self.keeps_rows {
+            return (1..).map(|bits| 1i64 << bits).find(|row| row * row >= length);
+        }
+        // Rows that do not divide it would have to be copied.
+        (1 << 12..=1 << 14).rev().step_by(16).find(|row| length % row == 0)
+    }
+}
 
 /// The graph with its long running Reduces in levels, and its outputs; `None` where there are none.
 pub(in super::super) fn two_level_scans(
@@ -19,23 +46,21 @@ pub(in super::super) fn two_level_scans(
     outputs: &[NodeId],
     target: &Target,
 ) -> Result<Option<(Graph, Vec<NodeId>)>> {
-    if target.workgroups.is_none() {
-        return Ok(None);
-    }
+    let Some(kind) = Levels::of(target) else { return Ok(None) };
     let live = graph.reachable_outside_bodies(outputs);
     let mut scratch = graph.clone();
-    if !live.iter().any(|&node| is_long(&mut scratch, node).is_some()) {
+    if !live.iter().any(|&node| is_long(&mut scratch, node, kind).is_some()) {
         return Ok(None);
     }
-    let replace = |result: &mut Graph, node: NodeId, new: &[NodeId]| match is_long(&mut scratch, node) {
-        Some((op, x, rows)) => levels(result, op, new[x.index()], rows).map(Some),
+    let replace = |result: &mut Graph, node: NodeId, new: &[NodeId]| match is_long(&mut scratch, node, kind) {
+        Some((op, x, rows)) => levels(result, op, new[x.index()], rows, kind).map(Some),
         None => Ok(None),
     };
     replaced(graph, outputs, &live, replace).map(Some)
 }
 
 /// The op of a long running Reduce, what it runs over, and in how many rows of which length.
-fn is_long(graph: &mut Graph, node: NodeId) -> Option<(Op, NodeId, [i64; 2])> {
+fn is_long(graph: &mut Graph, node: NodeId, kind: Levels) -> Option<(Op, NodeId, [i64; 2])> {
     let &Arg::Reduce { op, .. } = graph.arg(node) else { return None };
     let &[value] = graph.sources(node) else { return None };
     let &[_, wide, _] = graph.sources(value) else { return None };
@@ -44,20 +69,23 @@ fn is_long(graph: &mut Graph, node: NodeId) -> Option<(Op, NodeId, [i64; 2])> {
     let dims = dims(graph, x).ok()?;
     let (&length, others) = dims.split_last()?;
     let others: i64 = others.iter().product();
-    if length < LONG || others >= BUSY || others == 0 {
+    if length < kind.long || others >= kind.busy || others == 0 {
         return None;
     }
-    // Equal compositions are one node, once rules have been at both.
+    // Equal compositions have one form, once rules have been at both.
     let terms = scan::terms(graph, op, x).ok()?;
-    if terms != value && rules::simplify(graph, &[terms]).ok()? != [value] {
-        return None;
+    if !graph.is_equal(terms, value) {
+        let simple = simplify(graph, &[terms]).ok()?;
+        if !graph.is_equal(simple[0], value) {
+            return None;
+        }
     }
-    let row = (1..).map(|bits| 1i64 << bits).find(|row| row * row >= length)?;
+    let row = kind.row(length)?;
     Some((op, x, [(length + row - 1) / row, row]))
 }
 
 /// A running Reduce along the last axis, which the result has once more, of size 1.
-fn levels(graph: &mut Graph, op: Op, x: NodeId, [count, row]: [i64; 2]) -> Result<NodeId> {
+fn levels(graph: &mut Graph, op: Op, x: NodeId, [count, row]: [i64; 2], kind: Levels) -> Result<NodeId> {
     use tinyspec_ir::ops::movement::{narrow, pad, reshape};
     let scan = |graph: &mut Graph, x: NodeId| match op {
         Op::Max => scan::cummax(graph, x, -1),
@@ -82,17 +110,27 @@ fn levels(graph: &mut Graph, op: Op, x: NodeId, [count, row]: [i64; 2]) -> Resul
     let lead = &whole[..whole.len().saturating_sub(1)];
     let rows = padded(graph, x, 0, count * row)?;
     let rows = reshape(graph, rows, &shape(&[lead, &[count, row]].concat()))?;
-    let within = scan(graph, rows)?;
-    // In memory before the rows are looked at together.
-    let within = graph.add(Op::Contiguous, &[within], Arg::Stored)?;
-    let totals = narrow(graph, within, -1, row - 1, 1)?;
+    let mut within = scan(graph, rows)?;
+    let totals = if kind.keeps_rows {
+        // In memory before the rows are looked at together.
+        within = graph.add(Op::Contiguous, &[within], Arg::Stored)?;
+        narrow(graph, within, -1, row - 1, 1)?
+    } else {
+        let axes = Axes::from_iter([lead.len() as u32 + 1]);
+        let totals = graph.add(Op::Reduce, &[rows], Arg::Reduce { op, axes })?;
+        graph.add(Op::Contiguous, &[totals], Arg::Stored)?
+    };
     let totals = reshape(graph, totals, &shape(&[lead, &[count]].concat()))?;
     let totals = scan(graph, totals)?;
     let totals = graph.add(Op::Contiguous, &[totals], Arg::Stored)?;
     let before = narrow(graph, totals, -1, 0, count - 1)?;
     let before = padded(graph, before, 1, count)?;
     let before = reshape(graph, before, &shape(&[lead, &[count, 1]].concat()))?;
-    let all = graph.alu(op, &[before, within])?;
+    let mut all = graph.alu(op, &[before, within])?;
+    if !kind.keeps_rows {
+        // In the shape in which the rows are scanned.
+        all = graph.add(Op::Contiguous, &[all], Arg::Stored)?;
+    }
     let all = reshape(graph, all, &shape(&[lead, &[count * row]].concat()))?;
     let all = narrow(graph, all, -1, 0, length)?;
     let kept: Vec<Dim> = whole.iter().map(|&size| Dim::from(size)).chain([Dim::from(1)]).collect();

@@ -90,6 +90,29 @@ pub(super) struct Kernel {
 
 type Key = (NodeId, usize, Tuple, Option<NodeId>);
 
+/// The node whose buffer holds an output: the output itself, or what is in memory anyway and differs in its shape alone.
+pub(super) fn held_in(graph: &Graph, output: NodeId) -> NodeId {
+    let result = named(graph, output).0;
+    let mut node = result;
+    while keeps_order(graph, node) {
+        let (source, reason) = named(graph, graph.source(node, 0));
+        if reason.is_some() {
+            return if is_leaf(graph, source) { result } else { source };
+        }
+        node = source;
+    }
+    result
+}
+
+/// Whether its elements are those of its source, in the same order.
+fn keeps_order(graph: &Graph, node: NodeId) -> bool {
+    match (graph.op(node), graph.arg(node)) {
+        (Op::Reshape, _) => true,
+        (Op::Permute, Arg::Axes(axes)) => axes.is_sorted(),
+        _ => false,
+    }
+}
+
 /// State of the walk.
 pub(super) struct Walk<'a> {
     pub(super) tensors: &'a Graph,
