@@ -163,8 +163,10 @@ fn a_named_library_that_is_missing_is_an_error_and_not_replaced() {
     assert!(matches!(error, LlvmError::Named { .. }));
     let text = error.to_string();
     assert!(text.contains("TINYSPEC_LLVM=/nowhere/at/all"), "{text}");
-    let folder = std::env::temp_dir();
-    let error = find::search(Some(folder.clone().into())).expect_err("no libLLVM among temporary files");
+    let folder = std::env::temp_dir().join(format!("tinyspec-no-llvm-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let error = find::search(Some(folder.clone().into())).expect_err("no libLLVM in an empty folder");
+    std::fs::remove_dir(&folder).expect("it is empty");
     assert!(error.to_string().contains("no libLLVM in this folder"), "{error}");
 }
 
