@@ -25,7 +25,7 @@ const TRIPS_AHEAD_OF_WORK: i64 = 32;
 /// The prefetch distance of all streams together, in bytes: pages that the hardware prefetcher has not reached.
 const STREAM_AHEAD: i64 = 8_192;
 /// Instructions per load above which the out-of-order window holds too few loads, for one stream and for several.
-const MIN_OPS_PER_LOAD: [usize; 2] = [3, 6];
+const MIN_OPS_PER_LOAD: [usize; 2] = [3, 7];
 /// The least ratio of bytes read to bytes stored at which a loop is bound by its reads.
 const READ_PER_STORED: usize = 8;
 
@@ -211,7 +211,9 @@ impl Streams<'_> {
         let streams = known.unwrap_or_else(|| self.streams(key.0, key.1, key.2));
         self.known.insert(key, streams);
         let streams = streams?;
-        self.begins(access, PAIR).then_some((STREAM_AHEAD / streams, Instruction::Prefetch))
+        // Lines of several streams in flight to the first cache would keep its own misses waiting.
+        let instruction = if streams > 1 { Instruction::PrefetchSecond } else { Instruction::Prefetch };
+        self.begins(access, PAIR).then_some((STREAM_AHEAD / streams, instruction))
     }
 
     /// The number of streams in which a loop reads a buffer: bytes read per trip over bytes stepped. `None` unless only this loop

@@ -116,15 +116,10 @@ impl Planner<'_> {
             // With four vectors each lane adds fewer terms, and rounds less, than with two.
             _ if results == 1 => (2, 4),
             // As many sums as fit in registers beside their operands.
-            _ => {
-                let most = (self.target.vector_registers as i64 * 3 / 4 / results).clamp(1, 4);
-                let divides = |count: &i64| self.trips(rows) % count == 0;
-                ((1..=most).rev().find(divides).unwrap_or(1), 1)
-            }
+            _ => ((self.target.vector_registers as i64 * 3 / 4 / results).clamp(1, 3), 1),
         };
         // Where the rows leave a remainder, trips beyond the end read a neighbouring row.
-        let divides = self.has_short_vectors() || self.trips(rows) % count == 0;
-        let shares = divides && self.trips(rows) >= 4 * count * self.target.threads as i64;
+        let shares = self.trips(rows) >= 4 * count * self.target.threads as i64;
         (shares && self.depends(access, rows)).then_some(ParallelRows { rows, count, vectors, sharing })
     }
 

@@ -6,30 +6,50 @@ use rustc_hash::FxHashSet;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Builder, Graph, NodeId, Op};
 
+/// Of all bytes that are moved, the least share that has to be written: of fewer, less is saved than whoever reads them next
+/// loses, as they could have been in a cache.
+const LEAST_WRITTEN: f64 = 1.0 / 16.0;
+
 /// Chooses non-temporal stores for a kernel that moves more bytes than the caches hold and writes a buffer that it does not read.
 /// An ordinary store would read each line before writing it.
 pub(in super::super) fn nontemporal(graph: &Graph, kernel: &Kernel, target: &Target) -> Option<OptOp> {
     let stores = kernel.accesses.iter().filter(|access| access.is_store);
     let written: FxHashSet<NodeId> = stores.map(|access| access.buffer).collect();
     let is_only_written = |&buffer: &NodeId| !kernel.loads_from(buffer);
-    let pays = moved(graph, &kernel.order, &written) > kept(target) && written.iter().any(is_only_written);
+    let Moved { all, stored } = Moved::by(graph, &kernel.order, &written);
+    let writes_enough = stored as f64 >= LEAST_WRITTEN * all as f64;
+    let pays = all > kept(target) && writes_enough && written.iter().any(is_only_written);
     pays.then_some(Nontemporal.into())
 }
 
-/// Total bytes of all buffers, counting only the written part of each buffer that is written.
-fn moved(graph: &Graph, order: &[NodeId], written: &FxHashSet<NodeId>) -> usize {
-    let trips = order.iter().filter(|&&node| graph.op(node) == Op::End).filter_map(|&node| {
-        let trips = graph.as_int(graph.source(graph.source(node, 1), 0))?;
-        usize::try_from(trips).ok()
-    });
-    let trips = trips.fold(1, usize::saturating_mul);
-    let buffers = order.iter().filter(|&&node| graph.op(node) == Op::Param);
-    let bytes = buffers.filter_map(|&node| {
-        let length = usize::try_from(graph.props(node).shape.first()?.as_const()?).ok()?;
-        let length = if written.contains(&node) { length.min(trips) } else { length };
-        length.checked_mul(graph.dtype(node).size())
-    });
-    bytes.fold(0, usize::saturating_add)
+/// Bytes that a kernel moves.
+struct Moved {
+    /// Of all buffers.
+    all: usize,
+    /// Of those that are written, what is written.
+    stored: usize,
+}
+
+impl Moved {
+    fn by(graph: &Graph, order: &[NodeId], written: &FxHashSet<NodeId>) -> Moved {
+        let trips = order.iter().filter(|&&node| graph.op(node) == Op::End).filter_map(|&node| {
+            let trips = graph.as_int(graph.source(graph.source(node, 1), 0))?;
+            usize::try_from(trips).ok()
+        });
+        let trips = trips.fold(1, usize::saturating_mul);
+        let mut moved = Moved { all: 0, stored: 0 };
+        for &node in order.iter().filter(|&&node| graph.op(node) == Op::Param) {
+            let length = graph.props(node).shape.first().and_then(|length| usize::try_from(length.as_const()?).ok());
+            let is_written = written.contains(&node);
+            let length = length.map_or(0, |length| if is_written { length.min(trips) } else { length });
+            let bytes = length.saturating_mul(graph.dtype(node).size());
+            moved.all = moved.all.saturating_add(bytes);
+            if is_written {
+                moved.stored = moved.stored.saturating_add(bytes);
+            }
+        }
+        moved
+    }
 }
 
 /// Bytes of the last-level cache to count on: half of it for one thread, nearly all of it for several.
