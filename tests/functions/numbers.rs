@@ -136,3 +136,18 @@ fn outer_constants_are_computed_with() -> Result<()> {
     assert_eq!(as_sizes(&Tensor::ones([2, 6])).to_vec::<f32>()?, [6.0; 12]);
     Ok(())
 }
+
+#[function]
+fn chosen<B>(x: &Tensor<f64, B>, y: &Tensor<i64, B>) -> (Tensor<f64, B>, Tensor<f64, B>, Tensor<i64, B>) {
+    let negative = x.lt(0.0);
+    (negative.where_(0.1, x), negative.where_(x, 1e300), negative.where_(1i64 << 40, y))
+}
+
+#[test]
+fn a_number_that_is_chosen_is_like_the_other_choice() -> Result<()> {
+    same_graph(chosen::FUNCTION);
+    let (x, y, z) = chosen(&Tensor::from_slice(&[-1f64, 2.0], [2]), &Tensor::from_slice(&[3i64, 4], [2]));
+    assert_eq!((x.to_vec::<f64>()?, y.to_vec::<f64>()?), (vec![0.1, 2.0], vec![-1.0, 1e300]));
+    assert_eq!(z.to_vec::<i64>()?, [1 << 40, 4]);
+    Ok(())
+}

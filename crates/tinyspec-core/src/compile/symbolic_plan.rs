@@ -89,7 +89,7 @@ impl SymbolicPlan {
         }
         let mut buffers: Vec<Buffer> = Vec::new();
         let mut positions: FxHashMap<NodeId, u32> = FxHashMap::default();
-        let mut parts: FxHashMap<(u32, usize), u32> = FxHashMap::default();
+        let mut parts: FxHashMap<(u32, usize, Dim, DType), u32> = FxHashMap::default();
         let mut touched: FxHashMap<NodeId, u64> = FxHashMap::default();
         let mut calls = Vec::with_capacity(schedule.calls.len());
         for (step, call) in schedule.calls.iter().enumerate() {
@@ -116,9 +116,10 @@ impl SymbolicPlan {
                     *last = step;
                 }
                 if let Some(offset) = part(graph, argument) {
-                    position = *parts.entry((position, offset)).or_insert_with(|| {
-                        let (source, dtype) = (Source::Part(position, offset), graph.dtype(argument));
-                        buffers.push(Buffer { source, bytes: bytes(graph, argument), dtype });
+                    // Parts that begin at one place may end at several.
+                    let (bytes, dtype) = (bytes(graph, argument), graph.dtype(argument));
+                    position = *parts.entry((position, offset, bytes.clone(), dtype)).or_insert_with(|| {
+                        buffers.push(Buffer { source: Source::Part(position, offset), bytes, dtype });
                         buffers.len() as u32 - 1
                     });
                 }

@@ -17,11 +17,21 @@ pub trait Operand {
     /// The node; a number becomes a constant of the dtype `like` if that can hold its kind, and has to hold its value.
     #[doc(hidden)]
     fn import(&self, builder: &mut LazyBuilder, like: DType) -> Result<NodeId>;
+
+    /// The dtype that a number beside it takes, if this is a tensor.
+    #[doc(hidden)]
+    fn own_dtype(&self) -> Option<DType> {
+        None
+    }
 }
 
 impl Operand for Tensor {
     fn import(&self, builder: &mut LazyBuilder, _: DType) -> Result<NodeId> {
         Ok(builder.import(self.node()?.clone()))
+    }
+
+    fn own_dtype(&self) -> Option<DType> {
+        Some(self.dtype())
     }
 }
 
@@ -34,6 +44,10 @@ impl Operand for Dim {
 impl<T: Operand> Operand for &T {
     fn import(&self, builder: &mut LazyBuilder, like: DType) -> Result<NodeId> {
         T::import(self, builder, like)
+    }
+
+    fn own_dtype(&self) -> Option<DType> {
+        T::own_dtype(self)
     }
 }
 
@@ -181,6 +195,18 @@ macro_rules! method {
     ($(#[doc = $doc:literal])* arange $($rest:tt)*) => {};
     ($(#[doc = $doc:literal])* uniform $($rest:tt)*) => {};
     ($(#[doc = $doc:literal])* randn $($rest:tt)*) => {};
+    // A number takes the dtype of the other choice: the condition's says nothing of it.
+    ($(#[doc = $doc:literal])* where_($condition:ident: tensor, $x:ident: tensor, $y:ident: tensor) -> tensor = $($path:ident)::+) => {
+        $(#[doc = $doc])*
+        #[track_caller]
+        pub fn where_(&self, $x: impl Operand, $y: impl Operand) -> Tensor {
+            let mut call = Call::new("where_", Location::caller());
+            let $condition = call.operand(self, DType::Void);
+            let [x_like, y_like] = [$y.own_dtype(), $x.own_dtype()].map(|dtype| dtype.unwrap_or(self.dtype()));
+            let ($x, $y) = (call.operand($x, x_like), call.operand($y, y_like));
+            call.tensor(|builder| tinyspec_ir::ops::$($path)::+(builder, $condition, $x, $y))
+        }
+    };
     ($(#[doc = $doc:literal])* $name:ident($receiver:ident: tensor $(, $param:ident: $kind:ident)*) -> $result:ident $([$count:expr])? = $($path:ident)::+) => {
         $(#[doc = $doc])*
         #[track_caller]

@@ -294,3 +294,17 @@ fn times() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// Powers of whole numbers are products of whole numbers, which f32 would round: 90 steps of Fibonacci's numbers.
+#[test]
+fn powers_of_whole_numbers_are_exact() -> Result<(), Error> {
+    let step = Tensor::from_slice(&[1i64, 1, 1, 0], [2, 2]);
+    let fibonacci = [4660046610375530309i64, 2880067194370816120, 2880067194370816120, 1779979416004714189];
+    assert_eq!(step.matrix_power(90).to_vec::<i64>()?, fibonacci);
+    assert_eq!(step.matrix_power(0).to_vec::<i64>()?, [1, 0, 0, 1]);
+    assert_eq!(step.matrix_power(1).to_vec::<i64>()?, [1, 1, 1, 0]);
+    let walks = step.ne(0).matrix_power(40); // as sums of bools, in 32 bits
+    assert_eq!(walks.to_vec::<i32>()?, [165580141, 102334155, 102334155, 63245986]);
+    assert_eq!(step.matrix_power(-1).to_vec::<f32>()?, [0.0, 1.0, 1.0, -1.0]);
+    Ok(())
+}

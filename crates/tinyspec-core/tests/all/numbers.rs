@@ -99,6 +99,36 @@ fn literals_have_to_fit() {
     assert_eq!(vector(&[1f32]).lt(f64::INFINITY).to_vec::<bool>().unwrap(), [true]);
 }
 
+/// Beside a condition, a number is like what stands for the other choice.
+#[test]
+fn a_number_that_is_chosen_takes_the_dtype_of_the_other_choice() -> Result<(), Error> {
+    let (x, mask) = (vector(&[1.5f64, -2.0]), vector(&[true, false]));
+    assert_eq!(mask.where_(0.1, &x).to_vec::<f64>()?, [0.1, -2.0]);
+    assert_eq!(mask.where_(x.clone(), 1e300).to_vec::<f64>()?, [1.5, 1e300]);
+    assert_eq!(mask.where_(0.5, x.cast(DType::F16)).dtype(), DType::F16);
+    assert_eq!(mask.where_(1i64 << 40, vector(&[1i64, 2])).to_vec::<i64>()?, [1 << 40, 2]);
+    assert_eq!(mask.where_(vector(&[1u64, 2]), u64::MAX).to_vec::<u64>()?, [1, u64::MAX]);
+    assert_eq!(mask.where_(7, vector(&[1i8, 2])).to_vec::<i8>()?, [7, 2]);
+    assert_eq!(mask.where_(0.5, vector(&[1i32, 2])).to_vec::<f32>()?, [0.5, 2.0]);
+    assert_eq!(mask.where_(1, 0.5).to_vec::<f32>()?, [1.0, 0.5]);
+    let refused = mask.where_(300, vector(&[1u8, 2])).realize().expect_err("300 beside u8").to_string();
+    assert!(refused.contains("300 is not a value of u8"), "{refused}");
+    Ok(())
+}
+
+/// f32 holds no whole number beyond 2²⁴ exactly.
+#[test]
+fn sums_and_means_of_whole_numbers_are_exact() -> Result<(), Error> {
+    let large = vector(&[16_777_217i32, 16_777_221, -3, 0]);
+    assert_eq!(large.nansum(.., false).item::<i32>()?, 33_554_435);
+    assert_eq!(vector(&[true, true]).nansum(.., false).item::<i32>()?, 2);
+    let mean = |x: &Tensor, value: &Tensor| x.scatter_reduce(vector(&[0i32, 0, 1, 1]), value, 0, "mean", false);
+    assert_eq!(mean(&vector(&[0i32, 0, 5]), &large).to_vec::<i32>()?, [16_777_219, -2, 5]);
+    let bytes = vector(&[200u8, 100, 1, 2]);
+    assert_eq!(mean(&vector(&[0u8, 0, 5]), &bytes).to_vec::<u8>()?, [150, 1, 5]);
+    Ok(())
+}
+
 #[test]
 fn sums_of_exponentials_at_infinities() {
     let (inf, low) = (f32::INFINITY, f32::NEG_INFINITY);

@@ -54,6 +54,25 @@ fn all_agree() -> Result<(), Error> {
     Ok(())
 }
 
+/// The rows of 7 numbers are read from parts that begin at whole vectors: some begin at one place and end at different ones.
+#[test]
+fn parts_of_a_tensor_are_copied_whole() {
+    validated("rows_of_a_recurrence");
+}
+
+#[test]
+#[ignore = "run by the test above"]
+fn rows_of_a_recurrence() -> Result<(), Error> {
+    let data = |count: usize| Tensor::from_vec((0..count).map(|n| (n as f32 * 12.9898).sin()).collect(), [count]);
+    let (transitions, emissions) = (data(49).reshape([7, 7]), data(210).reshape([30, 7]));
+    let mut scores = emissions.at(0);
+    for step in 1..30i64 {
+        scores = (scores.unsqueeze(1) + &transitions).max(0, false) + emissions.at(step);
+    }
+    assert_eq!(scores.to_vec::<f32>()?.len(), 7);
+    Ok(())
+}
+
 /// A device that gets an element of one launch wrong.
 struct Wrong {
     launches: AtomicUsize,

@@ -1,6 +1,6 @@
 //! Values written to places that data decide: one-hot masks, reduced.
 
-use super::arithmetic::{add, div, maximum, minimum, mul, reverse_order};
+use super::arithmetic::{add, div, idiv, maximum, minimum, mul, reverse_order};
 use super::index::{reached, require_int, wide};
 use super::movement::{expand, pad, reshape, shrink, unsqueeze};
 use super::{axis_of, cast, dtype_of, like, reduce, shape_of};
@@ -194,7 +194,7 @@ pub(super) fn scatter_rows(
 }
 
 /// What meets at a place reduced by `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`, with the element of `x` unless
-/// `include_self` is false.
+/// `include_self` is false. Means of whole numbers are rounded down.
 pub fn scatter_reduce(
     b: &mut dyn Builder,
     x: NodeId,
@@ -221,6 +221,10 @@ fn reduced(
     include_self: bool,
 ) -> Result<NodeId> {
     let value = as_element(b, part, value)?;
+    // The sum of a mean may be more than its elements hold.
+    let is_mean = reduction == "mean";
+    let wide = dtype_of(b, part).accumulator();
+    let value = if is_mean { cast(b, value, wide)? } else { value };
     type Reduction = fn(&mut dyn Builder, NodeId, Option<&[i64]>, bool) -> Result<NodeId>;
     type Combination = fn(&mut dyn Builder, NodeId, NodeId) -> Result<NodeId>;
     let (fill, reduce, combine): (f64, Reduction, Combination) = match reduction {
@@ -242,20 +246,25 @@ fn reduced(
     let value = if is_reversed { reverse_order(b, value)? } else { value };
     let spread = places.spread(b, value, fill)?;
     let met = places.meet(b, spread, reduce)?;
-    let met = as_element(b, part, met)?;
+    let met = if is_mean { met } else { as_element(b, part, met)? };
     let met = if is_reversed { reverse_order(b, met)? } else { met };
     let met = if include_self { combine(b, part, met)? } else { met };
-    if include_self && reduction != "mean" {
+    if include_self && !is_mean {
         // Where nothing meets it is what leaves the element as it is.
         return Ok(met);
     }
     let count = places.count(b)?;
     let zero = b.constant(Const::int(DType::I32, 0));
     let hit = b.alu(Op::CmpNe, &[count, zero])?;
-    let met = if reduction == "mean" {
+    let met = if is_mean {
         let own = b.constant(Const::int(DType::I32, include_self as i128));
         let count = b.alu(Op::Add, &[count, own])?;
-        let mean = div(b, met, count)?;
+        let mean = if wide.is_float() {
+            div(b, met, count)?
+        } else {
+            let count = cast(b, count, wide)?;
+            idiv(b, met, count, "floor")?
+        };
         as_element(b, part, mean)?
     } else {
         met

@@ -24,9 +24,9 @@ fn numbers(b: &mut dyn Builder, x: NodeId) -> Result<(NodeId, NodeId)> {
     Ok((kept, logical_not(b, missing)?))
 }
 
-/// Sum without nan.
+/// Sum without nan; of whole numbers, which have none, the sum itself.
 pub fn nansum(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bool) -> Result<NodeId> {
-    let (kept, _) = numbers(b, x)?;
+    let kept = if dtype_of(b, x).is_float() { numbers(b, x)?.0 } else { x };
     reduce::sum(b, kept, axes, keepdim).map_err(|error| error.in_op("nansum"))
 }
 

@@ -145,9 +145,14 @@ pub fn logdet(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     b.alu(Op::Where, &[negative, nan, parts[1]])
 }
 
-/// The product of `n` of these; of the inverses, if `n` is negative.
+/// The product of `n` of these; of the inverses, if `n` is negative. Whole numbers stay whole, as in [`matmul`], unless inverted.
 pub fn matrix_power(b: &mut dyn Builder, x: NodeId, n: i64) -> Result<NodeId> {
-    let matrix = Matrix::square(b, "matrix_power", x)?;
+    let mut matrix = Matrix::square(b, "matrix_power", x)?;
+    let dtype = dtype_of(b, x);
+    if n >= 0 && !dtype.is_float() {
+        let dtype = dtype.accumulator();
+        matrix = Matrix { x: cast(b, x, dtype)?, dtype, ..matrix };
+    }
     let mut base = if n < 0 { inverse_of(b, matrix)? } else { matrix.x };
     let mut product: Option<NodeId> = None;
     let mut rest = n.unsigned_abs();

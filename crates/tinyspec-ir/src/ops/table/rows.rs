@@ -509,7 +509,7 @@ macro_rules! for_each_method {
         slogdet(x: tensor) -> tensors[2] = linalg::solve::slogdet;
         /// Logarithm of the determinant; nan if that is negative.
         logdet(x: tensor) -> tensor = linalg::solve::logdet;
-        /// Product of `n` of these square matrices, or of `-n` inverses.
+        /// Product of `n` of these square matrices, or of `-n` inverses. Powers of whole numbers are whole if `n` is not negative.
         matrix_power(x: tensor, n: int) -> tensor = linalg::solve::matrix_power;
         /// The lower triangle L with `A = L Lᵀ` (or the `upper` one, `A = Uᵀ U`), where A is the symmetric part of this.
         ///

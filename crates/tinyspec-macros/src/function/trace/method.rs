@@ -293,11 +293,15 @@ impl Tracer<'_> {
                 other => Err(other.clone()),
             })
             .collect();
-        for ((param, kind), argument) in expected.iter().zip(arguments) {
-            let value = self.expression(argument);
-            args.push(self.argument(&name, param, *kind, &value, (like, rank), argument));
-            operands.push((name_of(argument), value));
+        let values: Vec<Value> = arguments.iter().map(|argument| self.expression(argument)).collect();
+        for (position, ((param, kind), argument)) in expected.iter().zip(arguments).enumerate() {
+            // A number is like the other choice, not like the condition.
+            let other =
+                (name == "where_").then(|| self.dtype_of(&values[1 - position])).filter(|&it| it != DType::Void);
+            let like = other.unwrap_or(like);
+            args.push(self.argument(&name, param, *kind, &values[position], (like, rank), argument));
         }
+        operands.extend(arguments.iter().map(|argument| name_of(argument)).zip(values));
         let spoiled: Vec<Value> = args.iter().filter_map(|arg| arg.as_ref().err().cloned()).collect();
         if let Some(spoiled) = Value::without_value(&spoiled) {
             return spoiled;
