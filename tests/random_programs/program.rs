@@ -327,7 +327,8 @@ fn exact(pool: &[Tensor], genes: StepGenes) -> (String, Tensor) {
                 13 => ("and", small(ints(&x, &y).0.and(&ints(&x, &y).1))),
                 14 => ("shl", small(ints(&x, &y).0.shl(&ints(&x, &y).1))),
                 15 => ("shr", small(ints(&x, &y).0.shr(&ints(&x, &y).1))),
-                _ => ("copysign", float(&x).copysign(float(&y))),
+                // Of a chosen element that is -0 a read keeps the sign, a sum of terms of which it is one does not.
+                _ => ("copysign", float(&x).copysign(y.eq(0).where_(1, float(&y)))),
             };
             on(&format!("{op}({name})"), result)
         }

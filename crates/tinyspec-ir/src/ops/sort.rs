@@ -165,7 +165,7 @@ pub fn topk(b: &mut dyn Builder, x: NodeId, k: i64, axis: i64, largest: bool) ->
         Some(order) => transpose(b, order, axis, -1)?,
         None => {
             let order = argsort(b, x, axis, largest).map_err(|error| error.in_op("topk"))?;
-            narrow(b, order, axis, 0, k)?
+            narrow(b, order, axis, 0, k).map_err(|error| error.in_op("topk"))?
         }
     };
     let values = super::index::gather(b, x, order, axis)?;

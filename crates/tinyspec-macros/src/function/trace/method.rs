@@ -301,7 +301,7 @@ impl Tracer<'_> {
             let like = other.unwrap_or(like);
             args.push(self.argument(&name, param, *kind, &values[position], (like, rank), argument));
         }
-        operands.extend(arguments.iter().map(|argument| name_of(argument)).zip(values));
+        operands.extend(arguments.iter().map(name_of).zip(values));
         let spoiled: Vec<Value> = args.iter().filter_map(|arg| arg.as_ref().err().cloned()).collect();
         if let Some(spoiled) = Value::without_value(&spoiled) {
             return spoiled;
