@@ -68,6 +68,8 @@ fn long_mode() {
             };
             // One of each kind is enough.
             if count == 1 {
+                let line = message.lines().next().unwrap_or_default();
+                eprintln!("program {number} of seed {seed} is reduced: {line}");
                 let reduced = reduce(&failing, |program| check(program, number));
                 let message = check(&reduced, number).err().unwrap_or(message);
                 eprintln!("program {number} of seed {seed}: {message}\n{}{reduced:?}\n", describe(&reduced));

@@ -230,7 +230,7 @@ fn words_may_have_any_address() {
         let bytes: Vec<u8> = (1..=20).collect();
         let out = run(chip, body, 4, 0, &[bytes, vec![0; 24]]);
         let stored: Vec<u8> = out[1].iter().flat_map(|word| word.to_le_bytes()).collect();
-        let want = |place: usize| if place >= 1 && place <= 20 && place % 5 != 0 { place as u8 } else { 0 };
+        let want = |place: usize| if (1..=20).contains(&place) && !place.is_multiple_of(5) { place as u8 } else { 0 };
         assert_eq!(stored, (0..24).map(want).collect::<Vec<_>>(), "{chip}");
         // Neighbours that write a byte both are seen all the same.
         let overlapping = body.replace("u24_e32 v3, 5", "u24_e32 v3, 3");
