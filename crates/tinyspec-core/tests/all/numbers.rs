@@ -1,6 +1,7 @@
 //! Numbers where formats end: narrow indices, infinities, signed zeros, literals, ramps.
 
 use crate::support::on_each_device;
+use tinyspec_core::execute::with_default_device;
 use tinyspec_core::{Argument, Element, Error, Tensor, grad};
 use tinyspec_ir::{DType, ErrorKind};
 
@@ -329,4 +330,20 @@ fn deviations_and_directions_near_the_ends_of_f32() {
         assert!((wide.std(0, 0, false).cast(DType::F32).item::<f32>()? / 8.66e29 - 1.0).abs() < 0.01);
         Ok(())
     });
+}
+
+/// Its kernel has many sums, each in a chain of all effects before it.
+#[test]
+fn gradients_of_deviations_on_the_interpreter() -> Result<(), Error> {
+    let values: Vec<f64> = (0..680).map(|number| f64::from(number * 37 % 101)).collect();
+    let gradient = |device: &str| {
+        with_default_device(device, || {
+            let x = Tensor::from_slice(&values, [4, 2, 17, 5]);
+            let deviation = x.std([0, 2], 2, true);
+            grad(&deviation.square().sum(.., false), &[&x])?[0].to_vec::<f64>()
+        })
+    };
+    let (want, got) = (gradient("cpu")?, gradient("interpreter")?);
+    assert!(want.iter().zip(&got).all(|(want, got)| (want - got).abs() < 1e-9));
+    Ok(())
 }

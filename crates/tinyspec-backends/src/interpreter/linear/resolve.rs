@@ -102,11 +102,15 @@ impl<'a> Resolver<'a> {
     }
 
     /// The register of a value, computed here if it stands nowhere in the order.
-    fn value(&mut self, node: NodeId) -> Result<Register, BackendError> {
+    fn value(&mut self, mut node: NodeId) -> Result<Register, BackendError> {
+        let graph = self.graph;
+        // Each unrolled trip puts an After around those before it.
+        while graph.op(node) == Op::After && !self.values.contains_key(&node) {
+            node = graph.source(node, 0);
+        }
         if let Some(&register) = self.values.get(&node) {
             return Ok(register);
         }
-        let graph = self.graph;
         if let Some(value) = graph.as_const(node) {
             let register = self.allocate(node, 1)?;
             self.code.constants.push((register.start, value.bits));
@@ -128,15 +132,7 @@ impl<'a> Resolver<'a> {
         let is_pure = graph.op(node).is_elementwise()
             || matches!(
                 graph.op(node),
-                Op::After
-                    | Op::Stack
-                    | Op::Expand
-                    | Op::Reshape
-                    | Op::Index
-                    | Op::Shrink
-                    | Op::Bitcast
-                    | Op::Ins
-                    | Op::Reduce
+                Op::Stack | Op::Expand | Op::Reshape | Op::Index | Op::Shrink | Op::Bitcast | Op::Ins | Op::Reduce
             );
         if !is_pure {
             return Err(self.refuse(node, "it is used before its place in the order"));
@@ -185,7 +181,7 @@ impl<'a> Resolver<'a> {
                 self.emit(Instruction::Single { instruction, sources: registers, count, target });
                 Ok(target)
             }
-            Op::After | Op::Reshape => self.value(graph.source(node, 0)),
+            Op::Reshape => self.value(graph.source(node, 0)),
             Op::Expand => self.widened(graph.source(node, 0), lanes),
             Op::Stack => {
                 let sources = sources.iter().map(|&source| self.value(source)).collect::<Result<Vec<_>, _>>()?;

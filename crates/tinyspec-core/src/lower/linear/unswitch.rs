@@ -29,15 +29,16 @@ pub fn unswitch(graph: &mut Graph, mut linear: NodeId, target: &Target) -> Resul
     if target.workgroups.is_some() {
         return Ok(linear);
     }
-    // A version may be unswitched again by another condition.
-    loop {
+    // A version may be unswitched again by another condition, or by the masks that are left.
+    for _ in 0..=MOST_CONDITIONS {
         let list = graph.sources(linear).to_vec();
         let found = candidates(graph, &list)?;
         if found.is_empty() {
-            return Ok(linear);
+            break;
         }
         linear = unswitched(graph, &list, &found)?;
     }
+    Ok(linear)
 }
 
 /// A loop that gets two versions.
@@ -67,8 +68,11 @@ fn candidates(graph: &mut Graph, list: &[NodeId]) -> Result<Vec<Candidate>> {
                 if candidate.condition.is_empty() {
                     candidate.condition = all_open(graph, &candidate.known)?;
                 }
-                // The masked version still has its masks.
-                let is_decided = |own: NodeId| decided.iter().any(|&(holds, fails)| holds == own || fails == Some(own));
+                // The masked version still has its masks, of which the instructions in front of it may be copies.
+                let is_decided = |own: NodeId| {
+                    let is_own = |other: NodeId| graph.is_equal(other, own);
+                    decided.iter().any(|&(holds, fails)| is_own(holds) || fails.is_some_and(is_own))
+                };
                 if !candidate.condition.last().is_some_and(|&own| is_decided(own)) {
                     found.push(candidate);
                 }
