@@ -632,3 +632,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_axis_may_be_padded_inside_of_one_of_a_single_trip() {
+    let schedule = ["split(d, 1 r top)", "padto(d, 2)"].map(|op| op.parse::<OptOp>().unwrap());
+    for target in 0..targets().len() {
+        SCHEDULED.iter().for_each(|case| check_schedule(case(), &schedule, target));
+    }
+}

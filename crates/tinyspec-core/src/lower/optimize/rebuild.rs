@@ -160,7 +160,8 @@ impl Rebuild<'_> {
     /// As [`Rebuild::origin`], but rounded down to whole blocks if blocks divide the range: so all lanes of a vector that a GPU's
     /// thread accesses have the same gate.
     fn place(&self, origin: usize, trips: i64, axes: &[Option<NodeId>]) -> Affine {
-        let own = || self.space.axes.iter().filter(|axis| axis.origin == origin);
+        // An axis of one trip is no block: the padded one may stand inside of it.
+        let own = || self.space.axes.iter().filter(|axis| axis.origin == origin && axis.trips != Some(1));
         let is_block =
             |&block: &i64| trips % block == 0 && own().all(|axis| axis.stride % block == 0 || axis.stride < block);
         let block = own().map(|axis| axis.stride).filter(is_block).max().filter(|_| self.shares).unwrap_or(1);
