@@ -271,7 +271,7 @@ pub mod guide {}
 /// **Fields** are tensors, models, and arrays, `Vec`s (`#[model(len = 6)]`) and `Option`s (`#[model(none)]` where it is `None`)
 /// of them. `#[model(skip)]` leaves a field out of the model; it starts as its `Default`. Sizes of tensors are expressions over the
 /// generics and the `const`s of the scope around the struct. Sizes of nested models are names and numbers (`Block<H, F>`), because
-/// Rust cannot compute with generics. Parameters start with Xavier's bounds and vectors with zeros, unless
+/// Rust has no arithmetic on generics. Matrices start uniform within Xavier's bounds and vectors at zero, unless
 /// `#[model(init = zeros | ones | xavier | he | normal(0.02))]` says otherwise.
 ///
 /// **Buffers.** `#[model(buffer)]` makes a field a state that is not trained: running statistics, a counter, a cache, a moving

@@ -327,7 +327,7 @@ fn exact(pool: &[Tensor], genes: StepGenes) -> (String, Tensor) {
                 13 => ("and", small(ints(&x, &y).0.and(&ints(&x, &y).1))),
                 14 => ("shl", small(ints(&x, &y).0.shl(&ints(&x, &y).1))),
                 15 => ("shr", small(ints(&x, &y).0.shr(&ints(&x, &y).1))),
-                // Of a chosen element that is -0 a read keeps the sign, a sum of terms of which it is one does not.
+                // A gather is a one-hot sum or a read, and only a read preserves the sign of -0.
                 _ => ("copysign", float(&x).copysign(y.eq(0).where_(1, float(&y)))),
             };
             on(&format!("{op}({name})"), result)

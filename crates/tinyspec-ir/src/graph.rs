@@ -190,8 +190,8 @@ impl Graph {
         self.push(op, sources, arg)
     }
 
-    /// Whether two nodes have the same value by their form, even if one of them was added apart, or has its operands in the
-    /// other order where that is all the same.
+    /// Whether two nodes have the same value by their form, even if one of them was added apart, or a commutative op has its
+    /// operands in the other order.
     pub fn is_equal(&self, a: NodeId, b: NodeId) -> bool {
         let mut met: FxHashSet<(NodeId, NodeId)> = FxHashSet::default();
         let mut open: SmallVec<[(NodeId, NodeId); 8]> = SmallVec::from_iter([(a, b)]);

@@ -164,8 +164,8 @@ pub(crate) fn given(b: &mut dyn Builder, x: NodeId, value: f64) -> NodeId {
     b.number(value)
 }
 
-/// As [`given`], for a number that becomes an element of the result. An integer dtype must have that value; infinities are the ends
-/// of its range.
+/// As [`given`], for a number that becomes an element of the result. An integer dtype must be able to represent it; infinities
+/// saturate to the ends of its range.
 pub(crate) fn given_element(b: &mut dyn Builder, op: &str, x: NodeId, value: f64) -> Result<NodeId> {
     let dtype = dtype_of(b, x);
     if dtype.is_int() && !value.is_infinite() {

@@ -116,7 +116,7 @@ impl SymbolicPlan {
                     *last = step;
                 }
                 if let Some(offset) = part(graph, argument) {
-                    // Parts that begin at one place may end at several.
+                    // Parts at the same offset may differ in length.
                     let (bytes, dtype) = (bytes(graph, argument), graph.dtype(argument));
                     position = *parts.entry((position, offset, bytes.clone(), dtype)).or_insert_with(|| {
                         buffers.push(Buffer { source: Source::Part(position, offset), bytes, dtype });

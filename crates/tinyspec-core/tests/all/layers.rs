@@ -43,7 +43,7 @@ fn imports_of_lower_point_down() {
 }
 
 /// The libraries are built without a test harness, so a test inside one of them would never run. The crate of macros keeps its
-/// harness, because a crate of macros exports nothing else that tests could call.
+/// harness: a proc-macro crate exports nothing but macros, so its functions can be tested only from inside.
 #[test]
 fn tests_stand_outside_of_libraries() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -332,7 +332,7 @@ fn deviations_and_directions_near_the_ends_of_f32() {
     });
 }
 
-/// Its kernel has many sums, each in a chain of all effects before it.
+/// The unrolled sums of its kernel form long chains of effects.
 #[test]
 fn gradients_of_deviations_on_the_interpreter() -> Result<(), Error> {
     let values: Vec<f64> = (0..680).map(|number| f64::from(number * 37 % 101)).collect();

@@ -194,7 +194,7 @@ pub(super) fn scatter_rows(
 }
 
 /// What meets at a place reduced by `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`, with the element of `x` unless
-/// `include_self` is false. Means of whole numbers are rounded down.
+/// `include_self` is false. Integer means are rounded down.
 pub fn scatter_reduce(
     b: &mut dyn Builder,
     x: NodeId,

@@ -163,13 +163,12 @@ impl Access<'_> {
     }
 }
 
-/// The lanes that read something written, for the halves of each element; those of 1 or 2 bytes have one.
+/// The lanes whose value is defined, for each half of each element; elements of 1 or 2 bytes have the same mask twice.
 ///
-/// Compilers load a whole word to use some of its bytes. So 2 bytes are known where one of them is, and an unwritten one
-/// holds an arbitrary value.
+/// Compilers load a whole word to use some of its bytes, so a pair of bytes counts as defined if either of them was written.
 pub(crate) type Known = [[Mask; 2]; MOST_ELEMENTS];
 
-/// Bytes that are known or unknown together.
+/// Bytes that are defined or undefined together.
 const PIECE: usize = 2;
 
 /// All memory of a launch.
@@ -207,7 +206,7 @@ impl Memory {
         Ok(Memory { regions, local, _local_bytes: bytes, shadows, granule, launch, width })
     }
 
-    /// Has a cell of shadow memory for each byte from now on.
+    /// Splits the shadow memory of a space into one cell per byte.
     pub fn watch_bytes(&mut self, space: Space) {
         let granule = std::mem::take(&mut self.granule[usize::from(space == Space::Local)]);
         if granule > 0 {

@@ -104,7 +104,7 @@ impl<'a> Resolver<'a> {
     /// The register of a value, computed here if it stands nowhere in the order.
     fn value(&mut self, mut node: NodeId) -> Result<Register, BackendError> {
         let graph = self.graph;
-        // Each unrolled trip puts an After around those before it.
+        // Unrolled loops build long chains of Afters.
         while graph.op(node) == Op::After && !self.values.contains_key(&node) {
             node = graph.source(node, 0);
         }

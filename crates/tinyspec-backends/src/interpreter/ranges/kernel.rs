@@ -64,7 +64,7 @@ pub(super) struct Run<'a> {
     values: Vec<Option<Value>>,
     /// What becomes stale when a Range moves on.
     dependents: FxHashMap<NodeId, Vec<NodeId>>,
-    /// Loops that stand in the body of another loop over the same Range. They do not depend on its trip, so they run first.
+    /// By loop, those nested in its body over one of its own Ranges: loop-invariant, so they run before it.
     invariant: FxHashMap<NodeId, Vec<NodeId>>,
 }
 

@@ -51,7 +51,7 @@ impl Renderer<'_, '_> {
             return self.read_bools(kind, value);
         }
         if address.pointer.lanes == 1 && gate.lanes == 1 && kind.in_memory().bits() / 8 * lanes <= DUMMY_BYTES {
-            // Always reads: from the dummy where the gate is closed.
+            // The load is unconditional: where the gate is false, it reads the dummy.
             let dummy = self.dummy();
             let pointer = self.emit.select(gate, address.pointer, dummy)?;
             let value = self.emit.load(pointer, kind.in_memory(), lanes, kind.in_memory().bits() / 8)?;

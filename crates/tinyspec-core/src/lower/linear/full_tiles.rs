@@ -50,8 +50,8 @@ pub fn full_tiles(graph: &mut Graph, linear: NodeId, target: &Target) -> Result<
     instructions.linear(graph)
 }
 
-/// The positions of the Range and the End of each innermost loop. Of a loop that has versions already, only the first is taken,
-/// since the others run rarely.
+/// The positions of the Range and End of each innermost loop. A loop with several versions counts only with its first, since the
+/// others rarely run.
 fn innermost(graph: &Graph, list: &[NodeId]) -> Vec<(usize, usize)> {
     let (mut found, mut start, mut others) = (Vec::new(), None, Vec::new());
     for (position, &node) in list.iter().enumerate() {

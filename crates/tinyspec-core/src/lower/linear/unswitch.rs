@@ -68,7 +68,7 @@ fn candidates(graph: &mut Graph, list: &[NodeId]) -> Result<Vec<Candidate>> {
                 if candidate.condition.is_empty() {
                     candidate.condition = all_open(graph, &candidate.known)?;
                 }
-                // The masked version still has its masks, of which the instructions in front of it may be copies.
+                // The masked version keeps its masks, so it is found again. What was tested before it may be a copy of its condition.
                 let is_decided = |own: NodeId| {
                     let is_own = |other: NodeId| graph.is_equal(other, own);
                     decided.iter().any(|&(holds, fails)| is_own(holds) || fails.is_some_and(is_own))

@@ -31,7 +31,7 @@ impl Version {
         if let Some(after) = self.after {
             separate(graph, instructions, body, after)?;
         }
-        // The open Ifs whose condition is known: If and Endif are dropped, and so is the body of one that is never entered.
+        // The enclosing Ifs whose condition is known. Their If and Endif are dropped, and the body too where the condition is false.
         let mut decided: Vec<(NodeId, bool)> = Vec::new();
         for (position, &node) in body.iter().enumerate() {
             let op = graph.op(node);

@@ -128,7 +128,7 @@ fn equation(graph: &mut Graph, terms: &Terms, range: NodeId) -> Result<Option<(u
     Ok(None)
 }
 
-/// Limits of a Range: numbers, and one that moves with a Range of the output.
+/// Bounds of a Range: constant ones, and one that depends on a Range of the output.
 struct Limits {
     low: i64,
     /// Inclusive.
@@ -140,7 +140,7 @@ struct Limits {
 }
 
 impl Limits {
-    /// Limits by other values, which do not move with `output`, stay conditions.
+    /// Bounds by expressions that do not depend on `output` remain conditions.
     fn of(graph: &Graph, terms: &Terms, range: NodeId, trips: i64, output: NodeId) -> Option<Limits> {
         let domain = Domain::of(graph, range, constraints(&terms.conditions));
         let (low, high) = domain.numbers(trips);

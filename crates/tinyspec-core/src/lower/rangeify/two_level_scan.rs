@@ -9,14 +9,15 @@ use tinyspec_ir::dim::shape;
 use tinyspec_ir::ops::scan;
 use tinyspec_ir::{Arg, Axes, Builder, Dim, Graph, NodeId, Op, Result};
 
-/// Where a second level is worth its kernels, and how it is made.
+/// When a second level pays for its extra kernels, and how it is built.
 #[derive(Clone, Copy)]
 struct Levels {
-    /// Elements from which on it is.
+    /// The least length.
     long: i64,
-    /// Running Reduces side by side that keep the threads busy.
+    /// Independent running Reduces that keep all threads busy by themselves.
     busy: i64,
-    /// Keeps the running Reduces within rows. Else the rows are reduced first, and the running Reduces start from there.
+    /// The running Reduces of the rows are stored, and combined with what precedes each row afterwards. Otherwise the rows are
+    /// reduced first, and each row is combined while it is scanned.
     keeps_rows: bool,
 }
 
@@ -24,7 +25,7 @@ impl Levels {
     fn of(target: &Target) -> Option<Levels> {
         match (target.workgroups.is_some(), target.threads) {
             (true, _) => Some(Levels { long: 1024, busy: 4096, keeps_rows: true }),
-            // A core rather reads a row twice than reads and writes it twice.
+            // Reading a row twice costs a core less than reading and writing it twice.
             (false, 2..) => Some(Levels { long: 1 << 17, busy: target.threads as i64, keeps_rows: false }),
             (false, _) => None,
         }
@@ -35,7 +36,7 @@ impl Levels {
         if self.keeps_rows {
             return (1..).map(|bits| 1i64 << bits).find(|row| row * row >= length);
         }
-        // Rows that do not divide it would have to be copied.
+        // A padded result would have to be copied.
         (1 << 12..=1 << 14).rev().step_by(16).find(|row| length % row == 0)
     }
 }
@@ -72,7 +73,7 @@ fn is_long(graph: &mut Graph, node: NodeId, kind: Levels) -> Option<(Op, NodeId,
     if length < kind.long || others >= kind.busy || others == 0 {
         return None;
     }
-    // Equal compositions have one form, once rules have been at both.
+    // Simplified, equal compositions have the same form.
     let terms = scan::terms(graph, op, x).ok()?;
     if !graph.is_equal(terms, value) {
         let simple = simplify(graph, &[terms]).ok()?;
@@ -128,7 +129,7 @@ fn levels(graph: &mut Graph, op: Op, x: NodeId, [count, row]: [i64; 2], kind: Le
     let before = reshape(graph, before, &shape(&[lead, &[count, 1]].concat()))?;
     let mut all = graph.alu(op, &[before, within])?;
     if !kind.keeps_rows {
-        // In the shape in which the rows are scanned.
+        // Stored in rows, so that the kernel has a loop over rows and the combination is its epilogue.
         all = graph.add(Op::Contiguous, &[all], Arg::Stored)?;
     }
     let all = reshape(graph, all, &shape(&[lead, &[count * row]].concat()))?;

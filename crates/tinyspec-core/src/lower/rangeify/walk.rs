@@ -90,7 +90,7 @@ pub(super) struct Kernel {
 
 type Key = (NodeId, usize, Tuple, Option<NodeId>);
 
-/// The node whose buffer holds an output: the output itself, or what is in memory anyway and differs in its shape alone.
+/// The node whose buffer holds an output: the output itself, or a stored value that it only reshapes.
 pub(super) fn held_in(graph: &Graph, output: NodeId) -> NodeId {
     let result = named(graph, output).0;
     let mut node = result;

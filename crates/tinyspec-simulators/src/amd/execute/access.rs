@@ -118,7 +118,7 @@ impl Shared<'_> {
                 _ => self.memory.load::<4>(&wanted, put),
             };
             let known = match known {
-                Err(trouble) if access.takes(&trouble) => {
+                Err(trouble) if access.allows(&trouble) => {
                     self.memory.watch_bytes(wanted.space);
                     let put = |values: &Addresses| {
                         wave.receive(access, usize::from(to) + first, values, active);
@@ -141,7 +141,7 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Loads an element byte by byte.
+    /// Loads an unaligned element byte by byte.
     fn load_bytes(
         &mut self,
         number: usize,
@@ -187,7 +187,7 @@ impl Shared<'_> {
                 _ => self.memory.store::<4>(&wanted, take),
             };
             match stored {
-                Err(trouble) if access.takes(&trouble) => {
+                Err(trouble) if access.allows(&trouble) => {
                     self.memory.watch_bytes(wanted.space);
                     for byte in 0..access.bytes {
                         let mut room = [0; MOST_LANES];
@@ -254,8 +254,8 @@ impl Shared<'_> {
 }
 
 impl Access {
-    /// Whether the hardware does it nevertheless: code for `amdhsa` may load and store at any address.
-    fn takes(&self, trouble: &Trouble) -> bool {
+    /// Whether the hardware carries out the access all the same: code for `amdhsa` runs in unaligned access mode.
+    fn allows(&self, trouble: &Trouble) -> bool {
         trouble.kind == FaultKind::Misaligned && matches!(self.kind, TransferKind::Load | TransferKind::Store)
     }
 }

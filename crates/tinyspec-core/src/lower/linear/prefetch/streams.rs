@@ -211,7 +211,7 @@ impl Streams<'_> {
         let streams = known.unwrap_or_else(|| self.streams(key.0, key.1, key.2));
         self.known.insert(key, streams);
         let streams = streams?;
-        // Lines of several streams in flight to the first cache would keep its own misses waiting.
+        // Prefetches of several streams into the first cache would occupy the fill buffers that its misses need.
         let instruction = if streams > 1 { Instruction::PrefetchSecond } else { Instruction::Prefetch };
         self.begins(access, PAIR).then_some((STREAM_AHEAD / streams, instruction))
     }

@@ -6,8 +6,8 @@ use rustc_hash::FxHashSet;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Builder, Graph, NodeId, Op};
 
-/// Of all bytes that are moved, the least share that has to be written: of fewer, less is saved than whoever reads them next
-/// loses, as they could have been in a cache.
+/// The least fraction of the moved bytes that must be stores. Below it, bypassing the caches saves less than the next reader
+/// loses by not finding the data there.
 const LEAST_WRITTEN: f64 = 1.0 / 16.0;
 
 /// Chooses non-temporal stores for a kernel that moves more bytes than the caches hold and writes a buffer that it does not read.
