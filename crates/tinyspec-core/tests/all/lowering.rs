@@ -640,3 +640,12 @@ fn an_axis_may_be_padded_inside_of_one_of_a_single_trip() {
         SCHEDULED.iter().for_each(|case| check_schedule(case(), &schedule, target));
     }
 }
+
+/// Neighbouring elements of a row of products, whose addresses both versions of the loop share.
+#[test]
+fn stores_of_a_further_version_have_an_order() {
+    let schedule = ["split(a, 2 u)", "swap(a, b)", "padto(a, 5)"].map(|op| op.parse::<OptOp>().unwrap());
+    for target in 0..targets().len() {
+        SCHEDULED.iter().for_each(|case| check_schedule(case(), &schedule, target));
+    }
+}

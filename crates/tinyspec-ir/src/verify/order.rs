@@ -7,6 +7,7 @@ use super::access::{gcd, open_ranges};
 use super::conditions::Conditions;
 use super::meetings::Meetings;
 use super::refuse;
+use crate::address::behind_after;
 use crate::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -179,6 +180,7 @@ struct Places {
 
 impl Places {
     fn of(graph: &Graph, address: NodeId) -> Option<Places> {
+        let address = behind_after(graph, address);
         let (offset, length) = match (graph.op(address), graph.sources(address)) {
             (Op::Index, &[_, index]) => (index, 1),
             (Op::Shrink, &[_, offset, _]) if graph.op(offset) == Op::Stack => {
@@ -222,6 +224,7 @@ impl Places {
 }
 
 fn constants_differ(graph: &Graph, left: NodeId, right: NodeId) -> bool {
+    let [left, right] = [left, right].map(|place| behind_after(graph, place));
     let both_index = graph.op(left) == Op::Index && graph.op(right) == Op::Index;
     both_index
         && graph.sources(left)[1..].iter().zip(&graph.sources(right)[1..]).any(|(&left, &right)| {
