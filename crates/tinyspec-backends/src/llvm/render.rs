@@ -272,7 +272,8 @@ impl Renderer<'_, '_> {
         let current = self.emit.block();
         self.emit.enter_before_end(level.before);
         let result = body(self);
-        self.emit.enter(current);
+        // The block has ended where an operand of a value that goes before a loop is itself emitted on demand.
+        self.emit.enter_before_end(current);
         result
     }
 

@@ -230,6 +230,26 @@ fn a_scalar_gate_is_every_lanes() {
     }
 }
 
+/// `out[row] = [x[1], x[1]]`: the vector is made before the loop, and so is the lane, which nothing asked for until then.
+#[test]
+fn a_lane_is_taken_out_before_the_loop() {
+    let rows = 3;
+    let mut kernel = Kernel::default();
+    let (out, x) = (kernel.param(F32, 2 * rows), kernel.param(F32, 2));
+    let (zero, one, two) = (kernel.int(0), kernel.int(1), kernel.int(2));
+    let from = kernel.run(x, zero, 2);
+    let pair = kernel.add(Op::Load, &[from], REG);
+    let (range, row) = kernel.range(rows, 0, AxisType::Loop);
+    let lane = kernel.alu(Op::Index, &[pair, one]);
+    let value = kernel.alu(Op::Stack, &[lane, lane]);
+    let offset = kernel.alu(Op::Mul, &[row, two]);
+    let to = kernel.run(out, offset, 2);
+    let store = kernel.alu(Op::Store, &[to, value]);
+    kernel.alu(Op::End, &[store, range]);
+    let result = floats(&run(&kernel.finish(), &[float_bytes(&[9.0; 6]), float_bytes(&[1.0, 2.0])])[0]);
+    assert_eq!(result, [2.0; 6]);
+}
+
 #[test]
 fn a_vector_store_leaves_masked_lanes_alone_and_scatters() {
     for scattered in [false, true] {
