@@ -22,6 +22,10 @@ pub(crate) const LOCAL_BASE: u64 = 1024;
 /// read, and has to stay as it is. All memory of GPUs is allocated in whole words.
 const WORD: u64 = 4;
 
+/// Bytes of the widest load. Compilers widen a load where the aligned vector that it becomes is in a buffer at least in part:
+/// it cannot leave the page. What it reads beyond the end counts as unwritten.
+const VECTOR: u64 = 16;
+
 /// Consecutive bytes that addresses may name.
 pub(crate) struct Region {
     /// For messages.
@@ -41,8 +45,8 @@ impl Region {
     /// One for each parameter, empty for those that are no memory.
     ///
     /// # Safety
-    /// The memory that is given is valid, with the rest of its first and last word of [`WORD`] bytes, and not used elsewhere for
-    /// as long as the regions live.
+    /// The memory that is given is valid, with the rest of its first word of [`WORD`] bytes and of its last vector of
+    /// [`VECTOR`], and not used elsewhere for as long as the regions live.
     pub unsafe fn of(given: &[Given]) -> Vec<Region> {
         let region = |(number, given): (usize, &Given)| {
             let (name, start, bytes) = match *given {
@@ -59,8 +63,8 @@ impl Region {
     }
 
     /// # Safety
-    /// From `start` on there are `bytes` bytes, which nobody else uses for as long as the region lives; the words of [`WORD`]
-    /// bytes that it begins and ends in are there whole.
+    /// From `start` on there are `bytes` bytes, which nobody else uses for as long as the region lives; the word of [`WORD`] bytes
+    /// that it begins in and the vector of [`VECTOR`] that it ends in are there whole.
     pub unsafe fn new(name: String, base: u64, start: *mut u8, bytes: usize) -> Region {
         Region { name, base, start, bytes, is_writable: true, shadow: None, shadow_base: base }
     }
@@ -75,11 +79,15 @@ impl Region {
         first >= self.base && last - self.base < end && end - (last - self.base) >= bytes as u64
     }
 
-    /// Whether accesses of aligned words of at most [`WORD`] bytes stay in words that are the region's at least in part.
+    /// Whether aligned accesses stay in words, or in vectors, that are the region's at least in part.
     #[cold]
-    fn holds_words(&self, first: u64, last: u64, bytes: usize) -> bool {
-        let end = self.end().next_multiple_of(WORD);
-        self.bytes > 0 && bytes as u64 <= WORD && first >= self.base & !(WORD - 1) && last + bytes as u64 <= end
+    fn holds_part(&self, first: u64, last: u64, bytes: usize, beyond: Beyond) -> bool {
+        let fits = |most: u64| bytes as u64 <= most && last + bytes as u64 <= self.end().next_multiple_of(most);
+        match beyond {
+            Beyond::Never => false,
+            Beyond::Words => self.bytes > 0 && first >= self.base & !(WORD - 1) && fits(WORD),
+            Beyond::EndOfVectors => first >= self.base && last < self.end() && fits(VECTOR),
+        }
     }
 
     /// The bits of a word at this address that are beyond the region.
@@ -139,6 +147,16 @@ pub(crate) enum Space {
     Local,
 }
 
+/// What of an aligned access may be outside of its region.
+#[derive(Clone, Copy)]
+enum Beyond {
+    Never,
+    /// The rest of a word of [`WORD`] bytes.
+    Words,
+    /// The end of a vector of [`VECTOR`] bytes that begins inside.
+    EndOfVectors,
+}
+
 /// What an instruction does to memory, by lane.
 pub(crate) struct Access<'a> {
     pub now: &'a Now<'a>,
@@ -195,7 +213,7 @@ impl Memory {
         launch: Launch,
         width: usize,
     ) -> Result<Memory, SimulatorError> {
-        let whole = local_bytes.next_multiple_of(WORD as usize);
+        let whole = local_bytes.next_multiple_of(VECTOR as usize);
         let bytes = HostMemory::new(whole).map_err(|error| SimulatorError::Memory(error.to_string()))?;
         let mut shadows = Vec::new();
         watch(&mut regions, written, granule[0], &mut shadows);
@@ -241,9 +259,9 @@ impl Memory {
         }
     }
 
-    /// The region of all lanes, or of each lane. `words` may reach beyond it, if part of them is in it.
+    /// The region of all lanes, or of each lane.
     #[inline(always)]
-    fn locate(&self, access: &Access, bytes: usize, words: bool, verb: &str) -> Result<Found, Box<Trouble>> {
+    fn locate(&self, access: &Access, bytes: usize, beyond: Beyond, verb: &str) -> Result<Found, Box<Trouble>> {
         let first_lane = access.mask.trailing_zeros() as usize;
         let (mut low, mut high) = (access.addresses[first_lane], access.addresses[first_lane]);
         let mut together = low;
@@ -262,7 +280,7 @@ impl Memory {
         }
         let regions = self.space(access.space);
         let holds = |region: &Region, low: u64, high: u64| {
-            region.holds(low, high, bytes) || words && region.holds_words(low, high, bytes)
+            region.holds(low, high, bytes) || region.holds_part(low, high, bytes, beyond)
         };
         for (number, region) in regions.iter().enumerate() {
             if access.may_be_in(number) && holds(region, low, high) {
@@ -335,9 +353,11 @@ impl Memory {
         access: &Access,
         mut put: impl FnMut(usize, &[u64; MOST_LANES]),
     ) -> Result<Known, Box<Trouble>> {
-        let found = self.locate(access, SIZE * access.count, access.is_strong, "reads")?;
+        let beyond = if access.is_strong { Beyond::Words } else { Beyond::EndOfVectors };
+        let found = self.locate(access, SIZE * access.count, beyond, "reads")?;
         let mut known = [[access.mask; 2]; MOST_ELEMENTS];
         self.watch_reads::<SIZE>(access, &found, &mut known)?;
+        self.forget_what_is_beyond::<SIZE>(access, &found, &mut known);
         let mut values = [0; MOST_LANES];
         let is_full = access.mask.count_ones() as usize == self.width;
         for element in 0..access.count {
@@ -359,6 +379,26 @@ impl Memory {
             put(element, &values);
         }
         Ok(known)
+    }
+
+    /// What lies behind the end of its region has not been written.
+    #[inline(always)]
+    fn forget_what_is_beyond<const SIZE: usize>(&self, access: &Access, found: &Found, known: &mut Known) {
+        for lane in lanes_of(access.mask) {
+            let (end, address) = (self.region(access.space, found.of(lane)).end(), access.addresses[lane]);
+            let inside = end.saturating_sub(address) as usize;
+            if inside >= SIZE * access.count {
+                continue;
+            }
+            let half = (SIZE / 2).max(PIECE).min(SIZE);
+            for (element, known) in known.iter_mut().enumerate().take(access.count) {
+                for (number, known) in known.iter_mut().enumerate() {
+                    if element * SIZE + number * half % SIZE >= inside {
+                        *known &= !(1 << lane);
+                    }
+                }
+            }
+        }
     }
 
     #[inline(always)]
@@ -464,7 +504,7 @@ impl Memory {
         take: impl Fn(usize, usize) -> u64,
     ) -> Result<(), Box<Trouble>> {
         let bytes = SIZE * access.count;
-        let found = self.locate(access, bytes, false, "writes")?;
+        let found = self.locate(access, bytes, Beyond::Never, "writes")?;
         for lane in lanes_of(access.mask) {
             let (region, offset) = self.watch_write(access, (found.of(lane), lane), bytes, "writes", |cell| {
                 if access.is_strong { cell.change(access.now, lane) } else { cell.write(access.now, lane) }
@@ -486,7 +526,7 @@ impl Memory {
         mut change: impl FnMut(usize, usize, u64) -> u64,
     ) -> Result<Mask, Box<Trouble>> {
         let bytes = SIZE * access.count;
-        let found = self.locate(access, bytes, true, "changes")?;
+        let found = self.locate(access, bytes, Beyond::Words, "changes")?;
         let mut known = access.mask;
         let granule = self.granule[usize::from(access.space == Space::Local)];
         for &lane in order {
@@ -522,8 +562,8 @@ fn watch(regions: &mut [Region], written: u64, granule: u32, shadows: &mut Vec<S
     order.sort_by_key(|&number| regions[number].base);
     let mut rest = &order[..];
     while let Some(&first) = rest.first() {
-        // Regions that have a word in common have a shadow in common.
-        let whole = |number: usize| regions[number].end().next_multiple_of(WORD);
+        // Regions that have a vector in common have a shadow in common.
+        let whole = |number: usize| regions[number].end().next_multiple_of(VECTOR);
         let mut end = whole(first);
         let mut count = 1;
         while let Some(&next) = rest.get(count).filter(|&&next| regions[next].base < end) {

@@ -144,13 +144,30 @@ fn a_word_may_reach_beyond_its_buffer_and_leaves_what_is_there() {
     assert_eq!(out.unwrap_or_else(|error| panic!("{error}"))[0], [1, 2, 7]);
     let wrong = [
         "atom.global.cas.b32 %r2, [%d10], 0x30201, 0x1030201;",
-        "ld.global.b32 %r1, [%d10];",
+        "ld.global.b32 %r1, [%d10+4];",
         "st.relaxed.gpu.global.b32 [%d10], 0x30201;",
         "atom.global.cas.b32 %r2, [%d10+4], 0, 0;",
     ];
     for body in wrong {
         let says = run(body).map_err(|error| error.to_string());
         assert!(says.as_ref().is_err_and(|says| says.contains("of buffer 0, which has 3")), "{body}: {says:?}");
+    }
+}
+
+/// Of three words the fourth is read as nobody's: an aligned vector cannot leave the page that it begins in.
+#[test]
+fn a_vector_may_reach_beyond_the_end_of_its_buffer() {
+    let run = |body: &str| {
+        let body = format!("{}{body} ret;", prologue(1));
+        try_run(&body, "", Launch::threads(1, 1), &[words(&[1, 2, 3])]).map_err(|error| error.to_string())
+    };
+    let load = "ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%d10];";
+    let out = run(&format!("{load} st.global.u32 [%d10], %r3;"));
+    assert_eq!(as_words(&out.unwrap_or_else(|error| panic!("{error}"))[0]), [3, 2, 3]);
+    let says = |body: &str| run(body).expect_err(body);
+    assert!(says(&format!("{load} st.global.u32 [%d10], %r4;")).contains("comes from what nobody has written"));
+    for body in ["ld.global.u32 %r1, [%d10+12];", "st.global.v4.u32 [%d10], {%r0, %r0, %r0, %r0};"] {
+        assert!(says(body).contains("of buffer 0, which has 12"), "{body}");
     }
 }
 
