@@ -148,3 +148,14 @@ fn a_loop_in_a_loop_over_the_same_range() {
     };
     agrees(&program, stages::check);
 }
+
+/// On several devices too, a maximum that was read is computed again beside the terms that its gradient compares it with.
+#[test]
+fn a_maximum_that_was_read_equals_one_of_its_terms() {
+    let program = Program {
+        family: Family::Smooth,
+        inputs: vec![[0, 2, 18, 0, 0, 0]],
+        steps: vec![[688, 0, 6, 0, 0, 1], [0; 6], [0; 6], [7580, 2, 1985, 0, 0, 0]],
+    };
+    agrees(&program, check);
+}

@@ -30,6 +30,10 @@ impl Spread<'_> {
                 let kept = |own| cut::through_reshape(from, own, &props.shape, self.names.len());
                 let source = self.fit(&values[0], from, values[0].axis().and_then(kept).map(|(source, _)| source))?;
                 self.on_each(axis, |spread, number| {
+                    // A twin has to stay one: what is made of it must not be what is made of the original.
+                    if *from == props.shape {
+                        return spread.builder.twin(source[number]);
+                    }
                     let shape = spread.part_shape(&props.shape, axis, number);
                     movement::reshape(&mut spread.builder, source[number], &shape)
                 })
