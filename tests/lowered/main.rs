@@ -4,6 +4,7 @@
 //! `cargo test --release --test lowered -- --nocapture` prints how many mutants were found out; `TINYSPEC_MUTANTS=1000` tries
 //! more kernels, `TINYSPEC_SURVIVORS=1` shows what passed.
 
+mod blocks;
 #[path = "../conformance/corpus.rs"]
 #[allow(dead_code)]
 mod corpus;

@@ -1,21 +1,34 @@
 //! A kernel's schedule is all that is done to it: replayed from text on the kernel as Rangeify left it, it gives the same
 //! instructions. Each kernel takes one of the targets in turn (`TINYSPEC_SHAPES=all` takes all).
 
-use crate::stages::{Kernel, gpu, programs, target};
+use crate::blocks;
+use crate::stages::{Kernel, Program, gpu, programs, target};
 use std::collections::{BTreeMap, HashSet};
-use tinyspec::backends::Target;
+use tinyspec::backends::{Gpu, Processor, Target};
 use tinyspec::ir::{ContentHash, Graph, text};
 use tinyspec_core::lower::kernel::{finish, is_ordered};
 use tinyspec_core::lower::optimize::{OptOp, Scheduled, Scheduler};
 
 #[test]
-fn a_schedule_replayed_from_text_gives_the_same_instructions() {
-    let wide = tinyspec::backends::Processor::named("x86-64-v4").unwrap().target(2);
-    let targets = [target(), wide, gpu()];
+fn schedules_of_the_corpus_are_whole() {
+    replay_all(programs().into_iter(), [target(), processor("x86-64-v4"), gpu()]);
+}
+
+#[test]
+fn schedules_of_the_benches_are_whole() {
+    let chip = Gpu::named("sm_90").unwrap().target();
+    replay_all(blocks::programs(), [processor("x86-64-v3"), processor("x86-64-v4"), chip]);
+}
+
+fn processor(name: &str) -> Target {
+    Processor::named(name).unwrap().target(2)
+}
+
+fn replay_all(programs: impl Iterator<Item = Program>, targets: [Target; 3]) {
     let takes_all = std::env::var("TINYSPEC_SHAPES").is_ok_and(|shapes| shapes == "all");
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let mut known: HashSet<ContentHash> = HashSet::new();
-    let kernels = programs().into_iter().flat_map(|program| program.kernels());
+    let kernels = programs.flat_map(|program| program.kernels());
     let own = kernels.filter(|kernel| kernel.hand_written.is_none());
     for (number, kernel) in own.filter(|kernel| known.insert(kernel.graph.content_hash(&[kernel.sink]))).enumerate() {
         let one = number % targets.len();
