@@ -12,6 +12,8 @@ mod tracing;
 mod typed;
 
 pub use crate::lazy::Body;
+#[doc(hidden)]
+pub use crate::tensor::Left;
 pub use callable::Prepare;
 #[doc(hidden)]
 pub use check::{check_equal, check_functions, check_size, refuse};
