@@ -188,6 +188,9 @@ impl Signature {
                             };
                             let why = match low >= min && !is_beyond {
                                 true => format!("and what is traced for dim `{name}` takes no 0"),
+                                false if max == NamedDim::MAX && !is_beyond => {
+                                    format!("but by the sizes in the signature dim `{name}` is at least {min}")
+                                }
                                 false => format!("but dim `{name}` goes from {min} to {max}"),
                             };
                             let message = format!("axis {axis} of `{}` is {size}, {why}", input.name);
@@ -354,7 +357,7 @@ fn contains(dim: &Dim, slot: u32) -> bool {
 }
 
 /// `coefficient · dim + rest` for the named dim of this slot: one term has it, beside numbers and other dims.
-fn linear(dim: &Dim, slot: u32) -> Option<(Dim, Dim)> {
+pub fn linear(dim: &Dim, slot: u32) -> Option<(Dim, Dim)> {
     let is_own = |atom: &Atom| matches!(atom, Atom::Named { slot: own, .. } if *own == slot);
     let (mut atoms, number) = dim.terms().into_iter().find(|(atoms, _)| atoms.iter().any(is_own))?;
     let rest = dim.clone() - Dim::product(&atoms, number);
