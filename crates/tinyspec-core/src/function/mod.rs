@@ -21,7 +21,7 @@ pub use embedded::{EmbeddedFunction, Results, ScalarArgument};
 #[doc(hidden)]
 pub use embedded::{
     HasFunction, HasGradient, NO_FUNCTION, NoFunctions, call, call_gradient, constant, gradients, method, method_size,
-    next_input,
+    next_input, push_model,
 };
 #[doc(hidden)]
 pub use kernel::{KernelArgument, call_kernel, kernel_constant};
