@@ -281,6 +281,25 @@ fn a_size_that_is_declared_is_not_negative() -> Result<()> {
 }
 
 #[function]
+fn tail<N>(x: &Tensor<f32, N>) -> Tensor<f32, { N - 2 }> {
+    x.at(2..)
+}
+
+#[function]
+fn sum_of_tail<M>(x: &Tensor<f32, M>) -> Tensor<f32> {
+    tail(x).sum(.., false)
+}
+
+#[test]
+fn callers_need_not_say_what_a_size_of_a_callee_says() -> Result<()> {
+    let _alone = crate::alone();
+    assert_eq!(sum_of_tail(&Tensor::ones([5])).item::<f32>()?, 3.0);
+    let error = sum_of_tail(&Tensor::ones([1])).realize().expect_err("a size of -1").to_string();
+    assert!(error.contains("`M` is 1 in this call: tail: axis 0 of `x` is 1"), "{error}");
+    Ok(())
+}
+
+#[function]
 fn without_seven<B>(x: &Tensor<f32, B>) -> Tensor<f32, { B - 7 }> {
     Tensor::zeros([B - 7]) + x.sum(.., false)
 }

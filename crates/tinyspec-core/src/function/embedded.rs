@@ -370,7 +370,7 @@ impl EmbeddedFunction {
         let found = types(arguments).ok()?;
         // Some bounds follow from sizes such as `{ N - 2 }`: what the op says is nearer to the reason.
         let mut signature = function.signature().clone();
-        signature.dims.iter_mut().for_each(|dim| dim.min = 0);
+        signature.dims.iter_mut().for_each(|dim| (dim.min, dim.implied) = (0, 0));
         let dims = signature.bind_or_empty(&found).ok()?;
         let Err(Error::Graph(error)) = self.of_sizes(function, &found, &dims) else { return None };
         let sizes = signature.dims.iter().zip(&dims);

@@ -116,7 +116,8 @@ impl Function {
         });
         let inputs = inputs.collect();
         let dims =
-            dims.iter().map(|&Name { slot, min, max }| NamedDim { name: format!("d{slot}"), min, max }).collect();
+            dims.iter().map(|&Name { slot, min, max }| NamedDim { min, max, ..NamedDim::new(format!("d{slot}")) });
+        let dims = dims.collect();
         Function::trace_signature(Signature { name: "function".into(), dims, inputs }, body)
     }
 

@@ -270,7 +270,7 @@ impl FunctionSignature {
             if let Some((low, high, _)) = options.bounds.get(&dim.name) {
                 (dim.min, dim.max) = (*low, *high);
             }
-            dim.min = least.get(&dim.name).map_or(dim.min, |&least| least.max(dim.min));
+            dim.implied = least.get(&dim.name).copied().unwrap_or_default();
             dim
         };
         let dims: Vec<NamedDim> = declared.iter().map(named).collect();
