@@ -355,9 +355,9 @@ pub use tinyspec_macros::model;
 pub mod __private {
     pub use crate::__tinyspec_hop as hop;
     pub use tinyspec_core::function::{
-        Buffer, EmbeddedFunction, HasFunction, HasGradient, NO_FUNCTION, NoFunctions, array, call, call_gradient,
+        Buffer, EmbeddedFunction, HasFunction, HasGradient, Left, NO_FUNCTION, NoFunctions, array, call, call_gradient,
         call_updating, check_equal, check_functions, check_size, constant, field_size, gradients, method, method_size,
-        next_input, push_buffers, refuse, size, size_as, update, whole, wrong, wrong_results,
+        next_input, push_buffers, push_model, refuse, size, size_as, update, whole, wrong, wrong_results,
     };
     pub use tinyspec_core::function::{call_kernel, kernel_constant};
     pub use tinyspec_core::nn::{Made, NoPart, NotMade, Part};

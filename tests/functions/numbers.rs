@@ -151,3 +151,27 @@ fn a_number_that_is_chosen_is_like_the_other_choice() -> Result<()> {
     assert_eq!(z.to_vec::<i64>()?, [1 << 40, 4]);
     Ok(())
 }
+
+#[function]
+fn on_the_left<N>(x: &Tensor<f32, N>, decay: f32, rate: &Tensor<f32>) -> Tensor<f32, N> {
+    let part = x * 0.5;
+    let sums = (1.0 - &decay) * x + (1.0 + &part) + 2.0 * rate - 1.0 / &part + &decay * x + -&decay;
+    sums + (1 - part)
+}
+
+#[function]
+fn constants_on_the_left<N>(x: &Tensor<f32, N>, y: &Tensor<i32, N>) -> (Tensor<f32, N>, Tensor<i32, N>) {
+    (NARROW * x + (1.0 - NARROW) / x - 2.0f32 * x, (WIDTH as i64 - y) * 3i64 + NEGATIVE as i32 * y)
+}
+
+#[test]
+fn numbers_of_all_types_stand_on_the_left() -> Result<()> {
+    [on_the_left::FUNCTION, constants_on_the_left::FUNCTION].into_iter().for_each(same_graph);
+    let (x, y) = (Tensor::from_slice(&[2f32, 4.0], [2]), Tensor::from_slice(&[2i32, 4], [2]));
+    assert_eq!(on_the_left(&x, 0.5, &Tensor::scalar(3f32)).to_vec::<f32>()?, [8.5, 11.0]);
+    let (floats, whole) = constants_on_the_left(&x, &y);
+    let expected = [2f32, 4.0].map(|x| NARROW * x + (1.0 - NARROW) / x - 2.0 * x);
+    assert_eq!(floats.to_vec::<f32>()?, expected);
+    assert_eq!(whole.to_vec::<i32>()?, [3 - 14, -3 - 28]);
+    Ok(())
+}

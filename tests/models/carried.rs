@@ -70,6 +70,7 @@ fn run(step: Step, are_read: bool) -> Result<(Vec<f32>, u64)> {
 
 #[test]
 fn a_state_that_is_never_read_costs_the_same_each_step() -> Result<()> {
+    let _alone = crate::alone();
     for (name, step) in STEPS {
         let (want, _) = run(step, true)?;
         let (got, plans) = run(step, false)?;

@@ -187,6 +187,7 @@ impl Halves {
 
 #[test]
 fn a_method_names_constants_of_its_own_struct() -> Result<()> {
+    let _alone = crate::alone();
     let (halves, x) = (Halves { weight: Tensor::ones([8, 4]) }, Tensor::ones([3, 8]));
     let y = halves.forward(&x);
     assert_eq!(y.shape(), [3, 2, 2].map(Dim::from));

@@ -307,3 +307,59 @@ fn models_cross_crates() -> Result<()> {
     assert_eq!(foreign.forward(&x).to_vec::<f32>()?, by_hand.to_vec::<f32>()?);
     Ok(())
 }
+
+#[model(functions)]
+struct Optional {
+    weight: Tensor<f32, 4>,
+    bias: Option<Tensor<f32, 4>>,
+    #[model(none)]
+    scale: Option<Tensor<f32, 4>>,
+    #[model(len = 2)]
+    r#final: Vec<Tensor<f32, 4>>,
+}
+
+#[function]
+impl Optional {
+    fn forward<B>(&self, x: &Tensor<f32, B, 4>) -> Tensor<f32, B, 4> {
+        let mut x = x * &self.weight;
+        if let Some(bias) = &self.bias {
+            x += bias;
+        }
+        x * &self.r#final[1]
+    }
+}
+
+#[function]
+fn total<B>(net: &Optional, x: &Tensor<f32, B, 4>) -> Tensor<f32> {
+    net.forward(x).sum(.., false)
+}
+
+/// The graph has the tensors that the type says, and a tensor in the place of another would go unnoticed.
+#[test]
+fn a_model_has_the_tensors_that_its_type_says() -> Result<()> {
+    let _alone = alone();
+    let x = Tensor::ones([3, 4]);
+    let error = |net: &Optional| {
+        let errors = [net.forward(&x).realize().err(), total(net, &x).realize().err()];
+        errors.map(|error| error.expect("another model").to_string())
+    };
+    total(&Optional::init(), &x).realize()?;
+    let one = || Some(Tensor::ones([4]));
+    let cases: [(Optional, &str); 4] = [
+        (
+            Optional { bias: None, ..Optional::init() },
+            "bias` is missing: the function was made for a model that has it",
+        ),
+        (Optional { scale: one(), ..Optional::init() }, "scale` is unknown: the function was made for a model without"),
+        // As many tensors.
+        (Optional { bias: None, scale: one(), ..Optional::init() }, "scale` is unknown"),
+        (Optional { r#final: vec![Tensor::ones([4])], ..Optional::init() }, "r#final[1]` is missing"),
+    ];
+    for (net, expected) in cases {
+        for (name, error) in ["self", "net"].into_iter().zip(error(&net)) {
+            assert!(error.contains(&format!("`{name}.{expected}")) && error.contains("main.rs"), "{error}");
+            assert!(error.contains("`#[model(none)]`"), "{error}");
+        }
+    }
+    Ok(())
+}

@@ -76,6 +76,7 @@ fn gradient(case: &Case, x: &Tensor, y: &Tensor, is_read: bool) -> Result<Tensor
 
 #[test]
 fn maxima_have_gradients_however_their_terms_are_rounded() -> Result<()> {
+    let _alone = crate::alone();
     for case in CASES {
         let Case { name, x, y, are_both_cut, .. } = case;
         for dtype in [DType::F32, DType::F64] {
@@ -107,6 +108,7 @@ fn maxima_have_gradients_however_their_terms_are_rounded() -> Result<()> {
 /// The loss takes the maximum from memory, the gradient recomputes an equal one.
 #[test]
 fn a_maximum_that_was_read_meets_its_gradient_in_one_run() -> Result<()> {
+    let _alone = crate::alone();
     for kind in ["interpreter", "cpu"] {
         with_default_device(kind, || -> Result<()> {
             for shape in [[5, 22], [4, 38], [5, 62], [4, 68], [8, 12], [7, 28], [2, 60]] {

@@ -171,6 +171,24 @@ impl Mlp {
     }
 }
 
+#[model]
+struct Counting {
+    weight: Tensor<f32, 2>,
+    #[model(init = zeros)]
+    counts: Tensor<i32, 2>,
+}
+
+#[test]
+fn a_parameter_is_of_floats() {
+    let _alone = crate::alone();
+    let mut counting = Counting::init();
+    let loss = counting.weight.square().sum(.., false);
+    let error = counting.train_step(&loss, &mut Sgd::new(0.1)).unwrap_err().to_string();
+    for part in ["the parameter `counts` is i32", "training.rs", "`#[model(buffer)]`"] {
+        assert!(error.contains(part), "{part} is missing in\n{error}");
+    }
+}
+
 #[test]
 fn mistakes_are_named() -> Result<()> {
     let _alone = crate::alone();

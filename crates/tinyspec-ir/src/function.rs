@@ -72,10 +72,11 @@ impl Traced {
         let mut writer = Writer::default();
         writer.text(&self.signature.name);
         writer.number(self.signature.dims.len() as u64);
-        for NamedDim { name, min, max } in &self.signature.dims {
+        for NamedDim { name, min, max, implied } in &self.signature.dims {
             writer.text(name);
             writer.number(*min as u64);
             writer.number(*max as u64);
+            writer.number(*implied as u64);
         }
         // Shapes of the inputs are those of their Params, written as roots of a small graph of their own.
         let mut shapes = Graph::new();
@@ -123,8 +124,9 @@ impl Traced {
         let name = reader.text()?;
         let mut dims = vec![];
         for _ in 0..reader.count()? {
-            let (name, min, max) = (reader.text()?, reader.number()? as i64, reader.number()? as i64);
-            dims.push(NamedDim { name, min, max });
+            let name = reader.text()?;
+            let [min, max, implied] = [reader.number()? as i64, reader.number()? as i64, reader.number()? as i64];
+            dims.push(NamedDim { name, min, max, implied });
         }
         let mut named = vec![];
         for _ in 0..reader.count()? {

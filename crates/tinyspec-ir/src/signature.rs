@@ -13,6 +13,9 @@ pub struct NamedDim {
     pub min: i64,
     /// Greatest value.
     pub max: i64,
+    /// Least value for which the sizes that the signature writes are sizes: 2 where it has `{ N - 2 }`. The body is traced for no
+    /// smaller one, and no number is; of a dim that a caller leaves open, the sizes are checked when it is called.
+    pub implied: i64,
 }
 
 impl NamedDim {
@@ -21,13 +24,18 @@ impl NamedDim {
 
     /// A dim from 0 to [`NamedDim::MAX`].
     pub fn new(name: impl Into<String>) -> NamedDim {
-        NamedDim { name: name.into(), min: 0, max: NamedDim::MAX }
+        NamedDim { name: name.into(), min: 0, max: NamedDim::MAX, implied: 0 }
+    }
+
+    /// Least value where it is found to be `size`.
+    fn least_of(&self, size: &Dim) -> i64 {
+        if size.as_const().is_some() { self.min.max(self.implied) } else { self.min }
     }
 
     /// The dim of this slot in a traced body, at least 1: a size of 0 would leave most of what is proved about shapes open.
     /// For arguments without elements the body is traced anew.
     pub fn at(&self, slot: u32) -> Dim {
-        Dim::named(slot, self.min.max(1), self.max)
+        Dim::named(slot, self.min.max(self.implied).max(1), self.max)
     }
 }
 
@@ -174,8 +182,8 @@ impl Signature {
             // Names alone bind first; expressions are solved for what is left, then compared.
             for (axis, (found, expected)) in shape.iter().zip(&input.shape).enumerate() {
                 let Some(place) = self.named(expected) else { continue };
-                let NamedDim { name, min, max } = &self.dims[place];
-                let (min, max) = (*min, *max);
+                let dim = &self.dims[place];
+                let (name, min, max) = (&dim.name, dim.least_of(found), dim.max);
                 match &bound[place] {
                     None => {
                         let (low, high) = found.bounds();
@@ -188,6 +196,9 @@ impl Signature {
                             };
                             let why = match low >= min && !is_beyond {
                                 true => format!("and what is traced for dim `{name}` takes no 0"),
+                                false if max == NamedDim::MAX && !is_beyond => {
+                                    format!("but by the sizes in the signature dim `{name}` is at least {min}")
+                                }
                                 false => format!("but dim `{name}` goes from {min} to {max}"),
                             };
                             let message = format!("axis {axis} of `{}` is {size}, {why}", input.name);
@@ -284,8 +295,8 @@ impl Signature {
             let Some(found) = arguments.get(argument).and_then(|(_, shape)| shape.get(axis)) else { continue };
             let difference = found.clone() - rest.clone();
             let quotient = difference.idiv(&coefficient);
-            let NamedDim { min, max, .. } = self.dims[place];
-            let min = min.max(least);
+            let max = self.dims[place].max;
+            let min = self.dims[place].least_of(&quotient).max(least);
             let wanted = quotient.clone() * coefficient + rest;
             let (low, high) = quotient.bounds();
             let is_inside = if wanted == *found {
@@ -354,7 +365,7 @@ fn contains(dim: &Dim, slot: u32) -> bool {
 }
 
 /// `coefficient · dim + rest` for the named dim of this slot: one term has it, beside numbers and other dims.
-fn linear(dim: &Dim, slot: u32) -> Option<(Dim, Dim)> {
+pub fn linear(dim: &Dim, slot: u32) -> Option<(Dim, Dim)> {
     let is_own = |atom: &Atom| matches!(atom, Atom::Named { slot: own, .. } if *own == slot);
     let (mut atoms, number) = dim.terms().into_iter().find(|(atoms, _)| atoms.iter().any(is_own))?;
     let rest = dim.clone() - Dim::product(&atoms, number);

@@ -87,6 +87,8 @@ pub enum Adaptation {
     Whole,
     /// A list of sizes of several types, as dims.
     Sizes,
+    /// A number on the left of a tensor, of whatever type.
+    Left,
 }
 
 impl Diagnostics {

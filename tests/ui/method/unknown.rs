@@ -87,4 +87,19 @@ fn as_an_iterator<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
     x.relu()
 }
 
+trait Activation {
+    fn act(&self) -> Tensor;
+}
+
+impl Activation for Tensor {
+    fn act(&self) -> Tensor {
+        self.relu()
+    }
+}
+
+#[function]
+fn of_a_trait<B>(x: &Tensor<f32, B>) -> Tensor<f32, B> {
+    x.act()
+}
+
 fn main() {}

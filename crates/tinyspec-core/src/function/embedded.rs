@@ -3,9 +3,10 @@
 use super::states::Buffer;
 use super::tracing::Tracing;
 use super::{Body, Function, Prepared, rewritten};
-use crate::nn::Role;
+use crate::nn::{Model, Name, Role};
 use crate::tensor::{Element, Scalar, Tensor};
 use crate::{Error, Result};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -307,7 +308,15 @@ impl EmbeddedFunction {
         match self.of_nothing(arguments) {
             Ok(Some(function)) => function.call(arguments),
             Ok(None) => match self.get() {
-                Ok(function) => function.call(arguments),
+                Ok(function) => {
+                    let results = function.call(arguments);
+                    let is_refused = results.first().is_some_and(|result| result.error().is_some());
+                    let refusal = if is_refused { self.refusal(function, arguments) } else { None };
+                    match refusal {
+                        Some(error) => vec![Tensor::failed(error); results.len()],
+                        None => results,
+                    }
+                }
                 Err(error) => vec![Tensor::failed(error)],
             },
             Err(error) => vec![Tensor::failed(error.at(Location::caller()))],
@@ -324,33 +333,55 @@ impl EmbeddedFunction {
         }
         let function = self.get()?;
         let signature = function.signature();
-        let mut found = Vec::with_capacity(arguments.len());
-        for argument in arguments {
-            let props = &argument.node()?.props;
-            found.push((props.dtype, props.shape.clone()));
-        }
+        let found = types(arguments)?;
         let dims = signature.bind_or_empty(&found).map_err(super::first)?;
         // Sizes that are no numbers yet are those of another function that is being traced.
         let is_known = found.iter().flat_map(|(_, shape)| shape).all(|dim| dim.as_const().is_some());
         if !is_known || !dims.iter().any(|dim| dim.is(0)) {
             return Ok(None);
         }
-        let inputs = signature.inputs.iter().zip(found);
+        Ok(Some(self.of_sizes(function, &found, &dims)?.rewritten(self.permissions, self.strict)?))
+    }
+
+    /// What running the body on placeholders of these types builds, where the named dims have these values.
+    #[track_caller]
+    fn of_sizes(&self, function: &Function, found: &[(DType, Shape)], dims: &[Dim]) -> Result<Function> {
+        let signature = function.signature();
+        let inputs = signature.inputs.iter().zip(found.iter().cloned());
         let inputs = inputs.map(|(input, (dtype, shape))| Input { name: input.name.clone(), dtype, shape }).collect();
         let signature = Signature { name: signature.name.clone(), dims: vec![], inputs };
         // A ramp of a few elements is narrower than one of any number.
         let dtypes = function.body().outputs().iter().map(|&result| function.body().graph().dtype(result));
-        let traced = Function::trace_signature(signature, |inputs| {
-            let mut results = (self.typed)(inputs, &dims, self.flags);
+        Function::trace_signature(signature, |inputs| {
+            let mut results = (self.typed)(inputs, dims, self.flags);
             if results.is_empty() {
-                results = written_by_kernel(function, &dims);
+                results = written_by_kernel(function, dims);
             }
             // A failed result keeps its own error.
             let cast =
                 |(result, dtype): (Tensor, DType)| if result.error().is_some() { result } else { result.cast(dtype) };
             results.into_iter().zip(dtypes).map(cast).collect()
-        })?;
-        Ok(Some(traced.rewritten(self.permissions, self.strict)?))
+        })
+    }
+
+    /// The op of the body that refuses these sizes, in the user's words: the graph for all sizes has only what it is made of.
+    #[track_caller]
+    fn refusal(&self, function: &Function, arguments: &[&Tensor]) -> Option<Error> {
+        let found = types(arguments).ok()?;
+        // Some bounds follow from sizes such as `{ N - 2 }`: what the op says is nearer to the reason.
+        let mut signature = function.signature().clone();
+        signature.dims.iter_mut().for_each(|dim| (dim.min, dim.implied) = (0, 0));
+        let dims = signature.bind_or_empty(&found).ok()?;
+        let Err(Error::Graph(error)) = self.of_sizes(function, &found, &dims) else { return None };
+        let sizes = signature.dims.iter().zip(&dims);
+        let sizes: Vec<String> = sizes.map(|(dim, size)| format!("`{}` is {size}", dim.name)).collect();
+        let place = error.location().map(|location| format!(", at {location}")).unwrap_or_default();
+        let message = format!("{} in this call: {}: {}{place}", sizes.join(", "), error.op(), error.message());
+        let refused = tinyspec_ir::Error::new(ErrorKind::Shape, self.name, message).at(Location::caller());
+        Some(Error::Graph(match error.suggestion() {
+            Some(help) => refused.help(help),
+            None => refused,
+        }))
     }
 
     /// Plans the function for arguments like these; see [`Function::prepare`]. The buffers of a model that is passed by `&mut`
@@ -513,6 +544,54 @@ pub fn call_gradient<const COUNT: usize>(
         let result = results.get(number).or(results.first()).cloned();
         result.unwrap_or_else(|| Tensor::failed(Error::refused(ErrorKind::Gradient, function.name, "no float input")))
     })
+}
+
+/// Appends the tensors of a model that is the argument `name`. Its type says which these are, and the graph was made of them:
+/// where the model has others, the first that is wrong is an error in its place.
+#[doc(hidden)]
+#[track_caller]
+pub fn push_model<'a, M: Model>(
+    function: &EmbeddedFunction,
+    arguments: &mut Vec<&'a Tensor>,
+    name: &str,
+    model: &'a M,
+    wrong: &'a OnceCell<Tensor>,
+) {
+    let location = Location::caller();
+    let expected = function.get().map_or(&[][..], |function| &function.signature().inputs);
+    let refuse = |message: String| {
+        let error = tinyspec_ir::Error::new(ErrorKind::Arity, function.name, message).help(
+            "a #[function] knows a model by its type: an `Option` has a value unless its field is `#[model(none)]`, \
+             and a `Vec` has `#[model(len = …)]` elements; another choice is another struct",
+        );
+        wrong.get_or_init(|| Tensor::failed(Error::Graph(error.at(location))))
+    };
+    model.visit(Name::ROOT, &mut |path, _, tensor| {
+        let missing = match expected.get(arguments.len()) {
+            Some(input) if !path.is_inside(name, &input.name) => Some(&input.name),
+            _ => None,
+        };
+        arguments.push(match missing {
+            None if arguments.len() < expected.len() || expected.is_empty() => tensor,
+            Some(missing) if expected.iter().any(|input| path.is_inside(name, &input.name)) => {
+                refuse(format!("`{missing}` is missing: the function was made for a model that has it"))
+            }
+            _ => refuse(format!("`{}` is unknown: the function was made for a model without it", path.inside(name))),
+        });
+    });
+    let is_of_model = |input: &&Input| input.name.strip_prefix(name).is_some_and(|rest| rest.starts_with(['.', '[']));
+    if let Some(missing) = expected.get(arguments.len()).filter(is_of_model) {
+        arguments.push(refuse(format!("`{}` is missing: the function was made for a model that has it", missing.name)));
+    }
+}
+
+/// Dtypes and shapes.
+fn types(arguments: &[&Tensor]) -> Result<Vec<(DType, Shape)>> {
+    let of = |argument: &&Tensor| {
+        let props = &argument.node()?.props;
+        Ok((props.dtype, props.shape.clone()))
+    };
+    arguments.iter().map(of).collect()
 }
 
 /// Has the number of a callee where none is called.

@@ -12,6 +12,8 @@ mod tracing;
 mod typed;
 
 pub use crate::lazy::Body;
+#[doc(hidden)]
+pub use crate::tensor::Left;
 pub use callable::Prepare;
 #[doc(hidden)]
 pub use check::{check_equal, check_functions, check_size, refuse};
@@ -19,7 +21,7 @@ pub use embedded::{EmbeddedFunction, Results, ScalarArgument};
 #[doc(hidden)]
 pub use embedded::{
     HasFunction, HasGradient, NO_FUNCTION, NoFunctions, call, call_gradient, constant, gradients, method, method_size,
-    next_input,
+    next_input, push_model,
 };
 #[doc(hidden)]
 pub use kernel::{KernelArgument, call_kernel, kernel_constant};
@@ -114,7 +116,8 @@ impl Function {
         });
         let inputs = inputs.collect();
         let dims =
-            dims.iter().map(|&Name { slot, min, max }| NamedDim { name: format!("d{slot}"), min, max }).collect();
+            dims.iter().map(|&Name { slot, min, max }| NamedDim { min, max, ..NamedDim::new(format!("d{slot}")) });
+        let dims = dims.collect();
         Function::trace_signature(Signature { name: "function".into(), dims, inputs }, body)
     }
 

@@ -7,7 +7,7 @@ use crate::device::{self, Owner, Storage};
 use smallvec::SmallVec;
 use std::hash::Hash;
 use std::panic::Location;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use tinyspec_ir::{
     AddrSpace, Arg, Builder, Const, ContentHash, ContentHasher, DType, Device, Op, Props, Result, Shape, derive,
@@ -36,6 +36,8 @@ pub(crate) struct Node {
     handles: AtomicU32,
     /// Number of runs that computed this node only as an intermediate value.
     runs_on_the_way: AtomicU8,
+    /// Whether a gradient went through it.
+    is_differentiated: AtomicBool,
     state: RwLock<State>,
 }
 
@@ -87,6 +89,7 @@ impl Node {
             is_internal: false,
             handles: AtomicU32::new(0),
             runs_on_the_way: AtomicU8::new(0),
+            is_differentiated: AtomicBool::new(false),
             state: RwLock::new(state),
         }
     }
@@ -304,6 +307,19 @@ impl Node {
         }
     }
 
+    /// Whether a gradient went through it.
+    pub fn is_differentiated(&self) -> bool {
+        self.is_differentiated.load(Ordering::Relaxed)
+    }
+
+    /// A gradient went through it, and has what it needs of what this node held.
+    pub fn become_differentiated(&self) {
+        self.is_differentiated.store(true, Ordering::Relaxed);
+        if let Some(computed) = self.computed() {
+            computed.release();
+        }
+    }
+
     /// The graph of a Function's body.
     pub fn body(&self) -> Option<Arc<Body>> {
         match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
@@ -330,7 +346,7 @@ impl Node {
 
     /// The node becomes its buffer.
     pub fn become_buffer(&self, storage: Arc<Storage>, computed: Option<Computed>) {
-        self.become_state(State::Realised(storage, computed));
+        self.become_state(State::Realised(storage, computed.map(|computed| computed.of(self))));
     }
 
     /// The node becomes its parts, one a device.

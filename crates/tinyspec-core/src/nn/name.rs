@@ -35,6 +35,36 @@ impl<'a> Name<'a> {
     pub fn item(&'a self, number: usize) -> Name<'a> {
         Name(Some((self, Segment::Item(number))))
     }
+
+    /// As Rust writes it, in a variable: `net.layers[0].weight`.
+    pub(crate) fn inside(&self, variable: &str) -> String {
+        let Some((outer, segment)) = &self.0 else { return variable.to_string() };
+        match segment {
+            Segment::Field(name) => format!("{}.{name}", outer.inside(variable)),
+            Segment::Item(number) => format!("{}[{number}]", outer.inside(variable)),
+        }
+    }
+
+    /// Whether [`Name::inside`] gives this text.
+    pub(crate) fn is_inside(&self, variable: &str, text: &str) -> bool {
+        self.end_in(variable, text) == Some("")
+    }
+
+    /// What follows in a text that begins with this name.
+    fn end_in<'t>(&self, variable: &str, text: &'t str) -> Option<&'t str> {
+        let Some((outer, segment)) = &self.0 else { return text.strip_prefix(variable) };
+        let rest = outer.end_in(variable, text)?;
+        match segment {
+            Segment::Field(name) => {
+                let field = rest.strip_prefix('.')?;
+                field.strip_prefix("r#").unwrap_or(field).strip_prefix(name)
+            }
+            Segment::Item(number) => {
+                let (digits, rest) = rest.strip_prefix('[')?.split_once(']')?;
+                (digits.parse() == Ok(*number)).then_some(rest)
+            }
+        }
+    }
 }
 
 impl fmt::Display for Name<'_> {

@@ -69,7 +69,7 @@ pub trait Optimizer {
     /// and the state of a step together.
     ///
     /// # Errors
-    /// When there are not as many gradients as weights, one has not the shape of its weight, weights of the step before
+    /// When there are not as many gradients as weights, one has not the shape of its weight, a weight is not of floats, weights of the step before
     /// cannot be computed, or the optimiser was made with impossible numbers, such as a negative learning rate.
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()>;
@@ -191,6 +191,11 @@ fn check(weights: &[&mut Tensor], gradients: &[Tensor]) -> Result<()> {
     for (position, (weight, gradient)) in weights.iter().zip(gradients).enumerate() {
         if let Some(error) = weight.error().or(gradient.error()) {
             return Err(error.clone());
+        }
+        if !weight.dtype().is_float() {
+            let message = format!("weight {position} is {} {}", weight.dtype(), show(weight.shape()));
+            let help = "only floats are trained: cast it where it is made, or leave it out of the weights";
+            return refuse(ErrorKind::DType, message, help);
         }
         let (wanted, found) = (weight.shape(), gradient.shape());
         if wanted != found {

@@ -52,6 +52,11 @@ fn gradients<M: Model>(
 ) -> Result<Vec<Tensor>> {
     let parameters = model.named_parameters();
     let wanted: Vec<&Tensor> = parameters.iter().map(|(_, tensor)| *tensor).collect();
+    if let Some((name, tensor)) = parameters.iter().find(|(_, tensor)| !tensor.dtype().is_float()) {
+        let message = format!("the parameter `{name}` is {}: only floats are trained", tensor.dtype());
+        let error = tinyspec_ir::Error::new(ErrorKind::DType, "train_step", message).at(location);
+        return Err(error.help("what is not trained is a buffer, `#[model(buffer)]`").into());
+    }
     let gradients = connected(location, loss, &wanted)?;
     let unused: Vec<String> = parameters
         .iter()

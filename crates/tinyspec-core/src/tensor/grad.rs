@@ -16,10 +16,11 @@ use tinyspec_ir::{Arg, Builder, DType, ErrorKind, Graph, NodeId, Op, gradient};
 /// tensor, and so is what a method returns that has nothing to do, as `reshape` to the shape that is there or `cast` to the
 /// dtype. All may be asked for: what a program starts from, values on the way, and what was detached.
 ///
-/// Reading a tensor changes no gradient: how it was computed is remembered, but no memory is kept for that. Where a
-/// derivative needs a value that nobody holds any more it is computed again, and data that are gone are an error; numbers that
-/// were passed, keys of random values and positions of masks, of which the caller has no tensor, are kept. What was
-/// detached, such as a weight by an optimiser's step, is data; a state that was assigned is made of what it was assigned.
+/// Reading a tensor changes no gradient: how it was computed is remembered. A loss that was read keeps the tensors that it was
+/// computed from, until its gradient is asked for or it is dropped; of losses that live on, the last 16 do. Other tensors keep
+/// no memory for that: where a derivative needs a value that nobody holds any more it is computed again, and data that are
+/// gone are an error; numbers that were passed, keys of random values and positions of masks, of which the caller has no
+/// tensor, are kept. What was detached, such as a weight by an optimiser's step, is data; a state that was assigned is made of what it was assigned.
 ///
 /// ```
 /// # use tinyspec_core::{Tensor, grad};
@@ -170,7 +171,10 @@ pub(crate) fn connected(
         let node = if is_new { node } else { builder.twin(node).map_err(located)? };
         Ok(Tensor::from_node(builder.node(node)))
     };
-    gradients.into_iter().map(|gradient| gradient.map(&mut tensor).transpose()).collect()
+    let gradients = gradients.into_iter().map(|gradient| gradient.map(&mut tensor).transpose()).collect();
+    roots[0].become_differentiated();
+    origins.values().for_each(|origin| origin.become_differentiated());
+    gradients
 }
 
 /// The maxima that `gradients` compare with their terms, with the views in between, if any of these nodes is already in memory.

@@ -34,6 +34,8 @@ pub(crate) use grad::connected;
 pub use grad::{grad, grad_or_zeros};
 pub use gradcheck::{GradcheckOptions, gradcheck};
 pub use methods::{IntoAxes, Operand};
+#[doc(hidden)]
+pub use operators::Left;
 pub use random::{random_state, set_random_state, set_seed};
 pub use realize::realize_all;
 

@@ -1,14 +1,19 @@
 //! Rust's operators, with tensors and numbers on either side.
 //!
 //! On the right stands a number of any type, on the left an `f64`, an `i32` or a `bool`: with a second type of a kind rustc
-//! would not know what a literal is, and refuse `(1.0 - &x).sqrt()`.
+//! would not know what a literal is, and refuse `(1.0 - &x).sqrt()`. In a `#[function]` numbers of all types stand there, as
+//! [`Left`]. A number that was passed to a `#[function]` is a `&Tensor` for its body, and `&rate` a `&&Tensor`.
 
 use super::Tensor;
 use super::methods::{Call, Operand};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Sub};
 use std::panic::Location;
-use tinyspec_ir::Dim;
 use tinyspec_ir::ops::arithmetic;
+use tinyspec_ir::{DType, Dim};
+
+/// A number of any type on the left of a tensor: the typed copy of a `#[function]` knows that it stands there.
+#[doc(hidden)]
+pub struct Left<N>(pub N);
 
 macro_rules! operators {
     ($($trait:ident $method:ident $path:ident;)*) => { $(
@@ -32,6 +37,27 @@ macro_rules! operators {
             }
         }
 
+        impl<R: Operand> $trait<R> for &&Tensor {
+            type Output = Tensor;
+
+            #[track_caller]
+            fn $method(self, other: R) -> Tensor {
+                $trait::$method(*self, other)
+            }
+        }
+
+        impl<N: Operand, R: Operand> $trait<R> for Left<N> {
+            type Output = Tensor;
+
+            #[track_caller]
+            fn $method(self, other: R) -> Tensor {
+                let mut call = Call::new(stringify!($path), Location::caller());
+                let dtype = other.own_dtype().unwrap_or(DType::Void);
+                let (x, y) = (call.operand(self.0, dtype), call.operand(other, dtype));
+                call.tensor(|builder| arithmetic::$path(builder, x, y))
+            }
+        }
+
         // One type of a kind, so that a literal on the left needs no suffix.
         operators!(@left $trait $method $path f64 i32 bool Dim &Dim);
     )* };
@@ -44,6 +70,15 @@ macro_rules! operators {
                 let mut call = Call::new(stringify!($path), Location::caller());
                 let (x, y) = (call.operand(self, other.dtype()), call.operand(other, other.dtype()));
                 call.tensor(|builder| arithmetic::$path(builder, x, y))
+            }
+        }
+
+        impl $trait<&&Tensor> for $left {
+            type Output = Tensor;
+
+            #[track_caller]
+            fn $method(self, other: &&Tensor) -> Tensor {
+                $trait::$method(self, *other)
             }
         }
 
@@ -80,6 +115,15 @@ impl Neg for &Tensor {
     }
 }
 
+impl Neg for &&Tensor {
+    type Output = Tensor;
+
+    #[track_caller]
+    fn neg(self) -> Tensor {
+        Tensor::neg(self)
+    }
+}
+
 impl Neg for Tensor {
     type Output = Tensor;
 
@@ -90,6 +134,15 @@ impl Neg for Tensor {
 }
 
 impl Not for &Tensor {
+    type Output = Tensor;
+
+    #[track_caller]
+    fn not(self) -> Tensor {
+        Tensor::not(self)
+    }
+}
+
+impl Not for &&Tensor {
     type Output = Tensor;
 
     #[track_caller]

@@ -45,6 +45,28 @@ fn chains_compile_in_linear_time() -> Result<(), Error> {
     Ok(())
 }
 
+/// A kernel of them has as many inputs.
+#[test]
+fn writing_many_tensors_into_one_compiles_in_linear_time() -> Result<(), Error> {
+    let written = |count: usize| {
+        let seed = fresh();
+        let rows: Vec<Tensor> = (0..count).map(|i| Tensor::from_slice(&[i as f32; 8], [8])).collect();
+        time(|| {
+            let mut x = Tensor::zeros([count, 8]);
+            rows.iter().enumerate().for_each(|(i, row)| x.set(i, row + seed));
+            x
+        })
+        .map(|(time, _)| time)
+    };
+    let mut ratios = Vec::new();
+    while ratios.len() < 3 && ratios.iter().all(|&ratio| ratio > 12.0) {
+        let short = written(200)?;
+        ratios.push(written(1200)? / short);
+    }
+    assert!(ratios.iter().any(|&ratio| ratio <= 12.0), "six times as many take {ratios:?} times the time");
+    Ok(())
+}
+
 #[test]
 fn a_chain_that_is_cut_keeps_its_values() -> Result<(), Error> {
     let x: Vec<f32> = (0..40).map(|i| i as f32 * 0.1).collect();

@@ -444,3 +444,30 @@ fn sums_of_products_of_several_tensors() {
         is(&chain, &[2.0; 30])
     });
 }
+
+/// As its value, or descent would go on from a loss that is nan without a sign of it in the weights.
+#[test]
+fn the_gradient_of_a_loss_is_nan_where_a_target_is_no_class() {
+    on_each_device(|| {
+        let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 0.5, 1.0, 1.5, 2.0, 1.0, 0.0], [3, 3]);
+        let target = Tensor::from_slice(&[1i32, 7, -100], [3]);
+        let class = Tensor::from_slice(&[1i32, 7, 0], [3]);
+        let (weight, lists) = (Tensor::ones([3]), Tensor::from_slice(&[1i32, -1, 0, 0, 7, -1, 0, -1, 0], [3, 3]));
+        for loss in [
+            x.cross_entropy(&target, "none", 0.0, -100),
+            x.cross_entropy(&target, "none", 0.1, -100),
+            x.cross_entropy_weight(&target, &weight, "none", 0.0, -100),
+            x.nll_loss(&target, "none"),
+            x.nll_loss_weight(&target, &weight, "none"),
+            x.multi_margin_loss(&class, "none", 1.0, 1.0),
+            x.multilabel_margin_loss(&lists, "none"),
+        ] {
+            let gradient = tinyspec_core::grad(&loss.sum(.., false), &[&x])?.remove(0);
+            let (loss, gradient) = (loss.to_vec::<f32>()?, gradient.to_vec::<f32>()?);
+            assert!(loss[0].is_finite() && loss[1].is_nan() && loss[2].is_finite(), "{loss:?}");
+            let has_nan = |row: usize| gradient[3 * row..][..3].iter().any(|value| value.is_nan());
+            assert_eq!([has_nan(0), has_nan(1), has_nan(2)], [false, true, false], "{gradient:?}");
+        }
+        Ok(())
+    });
+}

@@ -206,3 +206,43 @@ fn a_short_chain_of_readings_is_followed() -> Result<(), Error> {
     assert!((gradient - 1.0).abs() < 1e-6, "{gradient}");
     Ok(())
 }
+
+/// The loss of a batch that is gone when the loss returns, as a function of a program computes it.
+fn local_loss(w: &Tensor, scale: f32) -> Tensor {
+    let batch = row(&[1.0, 2.0, 3.0]) * scale;
+    let batch = batch.realize().expect("a batch").clone();
+    (w * &batch).square().sum(.., false)
+}
+
+#[test]
+fn a_loss_that_was_read_keeps_its_batch_until_its_gradient() -> Result<(), Error> {
+    let w = row(&[1.0, 1.0, 1.0]);
+    let loss = local_loss(&w, 1.0);
+    assert_eq!(loss.item::<f32>()?, 14.0);
+    assert_eq!(grad(&loss, &[&w])?[0].to_vec::<f32>()?, [2.0, 8.0, 18.0]);
+    // The gradient had what it needed of the batch.
+    let error = grad(&loss, &[&w]).expect_err("the batch was dropped");
+    assert!(error.to_string().contains("gone"), "{error}");
+    // A sum of losses each of which was read.
+    let losses: Vec<Tensor> = (0..4).map(|_| local_loss(&w, 1.0)).collect();
+    losses.iter().try_for_each(|loss| loss.item::<f32>().map(drop))?;
+    let total = losses.iter().fold(Tensor::scalar(0.0f32), |total, loss| total + loss);
+    assert_eq!(grad(&total, &[&w])?[0].to_vec::<f32>()?, [8.0, 32.0, 72.0]);
+    // After the gradient was made, in the order of a training.
+    let loss = local_loss(&w, 1.0);
+    let gradient = grad(&loss, &[&w])?.remove(0);
+    loss.item::<f32>()?;
+    assert_eq!(gradient.to_vec::<f32>()?, [2.0, 8.0, 18.0]);
+    Ok(())
+}
+
+#[test]
+fn losses_that_live_on_keep_few_batches() -> Result<(), Error> {
+    let w = row(&[1.0, 1.0, 1.0]);
+    let losses: Vec<Tensor> = (0..40).map(|_| local_loss(&w, 1.0)).collect();
+    losses.iter().try_for_each(|loss| loss.item::<f32>().map(drop))?;
+    let kept = losses.iter().filter(|loss| grad(loss, &[&w]).is_ok()).count();
+    assert_eq!(kept, 16);
+    assert!(grad(&losses[0], &[&w]).is_err());
+    Ok(())
+}

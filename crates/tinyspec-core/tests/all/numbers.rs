@@ -347,3 +347,24 @@ fn gradients_of_deviations_on_the_interpreter() -> Result<(), Error> {
     assert!(want.iter().zip(&got).all(|(want, got)| (want - got).abs() < 1e-9));
     Ok(())
 }
+
+#[test]
+fn numbers_stand_left_of_tensors_and_references() {
+    on_each_device(|| {
+        let x = vector(&[1f32, 2.0, 4.0]);
+        let twice = &&x;
+        for found in [1.0 - x.clone(), 1.0 - &x, 1.0 - twice, 1 - x.clone(), 1 - &x, 1 - twice] {
+            assert_eq!(found.to_vec::<f32>()?, [0.0, -1.0, -3.0]);
+        }
+        for found in [4.0 / x.clone(), 4.0 / &x, 4.0 / twice, 4 / twice] {
+            assert_eq!(found.to_vec::<f32>()?, [4.0, 2.0, 1.0]);
+        }
+        for found in [2.0 * x.clone(), 2.0 * &x, 2.0 * twice, twice * 2.0, twice + &x, twice - -twice] {
+            assert_eq!(found.to_vec::<f32>()?, [2.0, 4.0, 8.0]);
+        }
+        for found in [1.0 + x.clone(), 1.0 + &x, 1.0 + twice, twice + 1] {
+            assert_eq!(found.to_vec::<f32>()?, [2.0, 3.0, 5.0]);
+        }
+        Ok(())
+    });
+}

@@ -72,6 +72,15 @@ fn composed_ops_speak_for_themselves() {
     let (logits, target) = (Tensor::ones([1, 4]), Tensor::from_slice(&[1i32], [1]));
     refused(&logits.cross_entropy(&target, "mean", 2.0, -100), "cross_entropy: label_smoothing 2 is not between");
     refused(&logits.nll_loss_weight(&target, Tensor::ones([3]), "mean"), "nll_loss_weight: weights of shape [3]");
+    let swapped = "targets of f32 [1, 4] for predictions of i32 [1]: they are swapped";
+    refused(&target.cross_entropy(&logits, "mean", 0.0, -100), &format!("cross_entropy: {swapped}"));
+    refused(&target.nll_loss(&logits, "mean"), &format!("nll_loss: {swapped}"));
+    refused(&target.multi_margin_loss(&logits, "mean", 1.0, 1.0), &format!("multi_margin_loss: {swapped}"));
+    let floats = target.cast(DType::F32);
+    refused(&floats.cross_entropy(&logits, "mean", 0.1, -100), "predictions of f32 [1]: they are swapped");
+    refused(&logits.cross_entropy(&floats, "mean", 0.0, -100), "cross_entropy: an index must be an integer, found f32");
+    let expected = "targets of f32 [1, 4] for predictions of f32 [1, 4], not of class numbers";
+    refused(&logits.cross_entropy(&logits, "mean", 0.0, -100), expected);
     refused(&Tensor::from_slice(&[1f32], [2]), "from_slice: 1 elements do not fill [2]");
     refused(&Tensor::from_vec(vec![1f32], [2]), "from_vec: 1 elements do not fill [2]");
     let (tokens, table) = (Tensor::from_slice(&[1i32, 0], [2]), Tensor::ones([3, 4]));

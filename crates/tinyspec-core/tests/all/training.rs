@@ -130,16 +130,8 @@ fn adam_remembers_in_f32_and_knows_its_weights() -> Result<(), Error> {
     Ok(())
 }
 
-#[test]
-fn a_gradient_has_the_shape_of_its_weight() {
-    fn refused(optimizer: &mut dyn Optimizer, gradient: &[i64]) -> String {
-        let (mut first, mut weight) = (Tensor::ones([3]), Tensor::ones([2]));
-        let gradients = [Tensor::ones([3]), Tensor::ones(gradient)];
-        let result = optimizer.step(&mut [&mut first, &mut weight], &gradients);
-        assert_eq!((first.sizes().ok(), weight.sizes().ok()), (Some(vec![3]), Some(vec![2])));
-        result.expect_err("the shapes differ").to_string()
-    }
-    let optimizers: [Box<dyn Optimizer>; 10] = [
+fn each_optimizer() -> [Box<dyn Optimizer>; 10] {
+    [
         Box::new(Sgd::new(0.1)),
         Box::new(Adam::new(0.1)),
         Box::new(RmsProp::new(0.1)),
@@ -150,8 +142,31 @@ fn a_gradient_has_the_shape_of_its_weight() {
         Box::new(Nadam::new(0.1)),
         Box::new(Radam::new(0.1)),
         Box::new(Lion::new(0.1)),
-    ];
-    for mut optimizer in optimizers {
+    ]
+}
+
+#[test]
+fn whole_numbers_are_not_trained() {
+    for mut optimizer in each_optimizer() {
+        let mut weight = Tensor::from_slice(&[1i32, 2], [2]);
+        let line = line!() + 1;
+        let error = optimizer.step(&mut [&mut weight], &[Tensor::ones([2])]).expect_err("the weight is i32");
+        assert!(error.to_string().contains("step: weight 0 is i32 [2]"), "{error}");
+        let location = error.location().expect("the line of the step");
+        assert_eq!((&*location.file, location.line), (file!(), line));
+    }
+}
+
+#[test]
+fn a_gradient_has_the_shape_of_its_weight() {
+    fn refused(optimizer: &mut dyn Optimizer, gradient: &[i64]) -> String {
+        let (mut first, mut weight) = (Tensor::ones([3]), Tensor::ones([2]));
+        let gradients = [Tensor::ones([3]), Tensor::ones(gradient)];
+        let result = optimizer.step(&mut [&mut first, &mut weight], &gradients);
+        assert_eq!((first.sizes().ok(), weight.sizes().ok()), (Some(vec![3]), Some(vec![2])));
+        result.expect_err("the shapes differ").to_string()
+    }
+    for mut optimizer in each_optimizer() {
         let error = refused(&mut *optimizer, &[]);
         assert!(error.contains("step: the gradient of weight 1 has [], the weight [2]"), "{error}");
         let error = refused(&mut *optimizer, &[2, 2]);

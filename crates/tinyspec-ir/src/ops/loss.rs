@@ -1,7 +1,7 @@
 //! Losses.
 
-use super::arithmetic::{add, mul, ne, neg};
-use super::{cast, dtype_of, given, in_wide, in_wide_of, like, reduce, shape_of};
+use super::arithmetic::{add, logical_not, mul, ne, neg};
+use super::{cast, dtype_of, given, in_wide, in_wide_of, index, like, reduce, shape_of};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 
@@ -46,7 +46,7 @@ pub(super) fn same_shape(b: &dyn Builder, op: &str, x: NodeId, target: NodeId) -
 
 /// Cross entropy of `logits` (classes in the last axis) against class numbers. `label_smoothing` spreads that share
 /// over all classes; targets equal to `ignore_index` count neither in the sum nor in the mean. The loss of any other target
-/// that is not a class is nan.
+/// that is not a class is nan, as is its gradient.
 pub fn cross_entropy(
     b: &mut dyn Builder,
     logits: NodeId,
@@ -55,9 +55,9 @@ pub fn cross_entropy(
     label_smoothing: f64,
     ignore_index: i64,
 ) -> Result<NodeId> {
-    in_wide(b, logits, |b, logits| {
-        entropy(b, "cross_entropy", logits, target, None, reduction, label_smoothing, ignore_index)
-    })
+    const OP: &str = "cross_entropy";
+    check_targets(b, OP, logits, target)?;
+    in_wide(b, logits, |b, logits| entropy(b, OP, logits, target, None, reduction, label_smoothing, ignore_index))
 }
 
 /// [`cross_entropy`] with a weight per class, which weighs the share that smoothing gives to it too; the mean is over the
@@ -72,6 +72,7 @@ pub fn cross_entropy_weight(
     ignore_index: i64,
 ) -> Result<NodeId> {
     const OP: &str = "cross_entropy_weight";
+    check_targets(b, OP, logits, target)?;
     in_wide_of(b, OP, [logits, weight], |b, [logits, weight]| {
         entropy(b, OP, logits, target, Some(weight), reduction, label_smoothing, ignore_index)
     })
@@ -96,7 +97,7 @@ fn entropy(
     if label_smoothing == 0.0 {
         return nll(b, op, log_probabilities, target, weight, reduction, ignore_index);
     }
-    let picked = picked(b, op, log_probabilities, target)?;
+    let [picked, is_class] = picked(b, op, log_probabilities, target)?;
     let weights = weight.map(|weight| of_target(b, op, log_probabilities, target, weight)).transpose()?;
     let (picked, all) = match (weight, weights) {
         (Some(weight), Some(weights)) => (mul(b, picked, weights)?, mul(b, log_probabilities, weight)?),
@@ -108,13 +109,15 @@ fn entropy(
     let sum = add(b, own, spread)?;
     let losses = neg(b, sum)?;
     let counted = counted(b, target, ignore_index)?;
-    weighted(b, op, losses, counted, weights, reduction)
+    weighted(b, op, losses, [is_class, counted], weights, reduction)
 }
 
 /// Negative log likelihood of class numbers, from log-probabilities; -100 is ignored, and the loss of any other target that
-/// is not a class is nan.
+/// is not a class is nan, as is its gradient.
 pub fn nll_loss(b: &mut dyn Builder, log_probabilities: NodeId, target: NodeId, reduction: &str) -> Result<NodeId> {
-    in_wide(b, log_probabilities, |b, x| nll(b, "nll_loss", x, target, None, reduction, -100))
+    const OP: &str = "nll_loss";
+    check_targets(b, OP, log_probabilities, target)?;
+    in_wide(b, log_probabilities, |b, x| nll(b, OP, x, target, None, reduction, -100))
 }
 
 /// [`nll_loss`] with a weight per class; the mean is over the weights.
@@ -126,34 +129,59 @@ pub fn nll_loss_weight(
     reduction: &str,
 ) -> Result<NodeId> {
     const OP: &str = "nll_loss_weight";
+    check_targets(b, OP, log_probabilities, target)?;
     in_wide_of(b, OP, [log_probabilities, weight], |b, [x, weight]| {
         nll(b, OP, x, target, Some(weight), reduction, -100)
     })
 }
 
-/// The log-probability of each target; nan for one that is not a class.
-pub(super) fn picked(b: &mut dyn Builder, op: &str, log_probabilities: NodeId, target: NodeId) -> Result<NodeId> {
-    let (shape, target_shape) = (shape_of(b, log_probabilities), shape_of(b, target));
-    let rank = shape.len().saturating_sub(1);
-    if shape.is_empty() || target_shape.as_slice() != &shape[..rank] {
-        return Err(Error::new(
-            ErrorKind::Shape,
-            op,
-            format!("targets of shape {} for predictions of shape {}", show(&target_shape), show(&shape)),
-        )
-        .help("targets have the shape of the predictions without the last axis, the classes"));
+/// Targets are class numbers, one for each vector of predictions.
+pub(super) fn check_targets(b: &dyn Builder, op: &str, predictions: NodeId, target: NodeId) -> Result<()> {
+    let (shape, target_shape) = (shape_of(b, predictions), shape_of(b, target));
+    let (dtype, target_dtype) = (dtype_of(b, predictions), dtype_of(b, target));
+    let fits = |shape: &[Dim], target: &[Dim]| shape.split_last().is_some_and(|(_, rows)| rows == target);
+    let found = || {
+        let (shape, target_shape) = (show(&shape), show(&target_shape));
+        format!("targets of {target_dtype} {target_shape} for predictions of {dtype} {shape}")
+    };
+    if !dtype.is_float() && target_dtype.is_float() || fits(&target_shape, &shape) {
+        return Err(Error::new(ErrorKind::DType, op, format!("{}: they are swapped", found()))
+            .help(format!("`predictions.{op}(&targets, …)`")));
     }
-    let index = super::movement::unsqueeze(b, target, -1)?;
-    let picked = super::index::gather(b, log_probabilities, index, -1).map_err(|error| error.in_op(op))?;
-    let picked = super::movement::squeeze(b, picked, Some(&[-1]))?;
-    let is_class = is_class(b, target, &shape[rank])?;
-    let nan = like(b, picked, f64::NAN);
-    b.alu(Op::Where, &[is_class, picked, nan])
+    if target_dtype.is_float() && shape == target_shape {
+        return Err(Error::new(ErrorKind::DType, op, format!("{}, not of class numbers", found())).help(
+            "`cross_entropy_prob` takes a probability for each class, `.argmax(-1, false)` picks the likeliest class",
+        ));
+    }
+    index::require_int(b, op, target)?;
+    if !fits(&shape, &target_shape) {
+        return Err(Error::new(ErrorKind::Shape, op, found())
+            .help("targets have the shape of the predictions without the last axis, the classes"));
+    }
+    Ok(())
+}
+
+/// The prediction for each target that [`check_targets`] has accepted, and whether that is a class; for one that is not, the prediction for class 0.
+pub(super) fn picked(b: &mut dyn Builder, op: &str, predictions: NodeId, target: NodeId) -> Result<[NodeId; 2]> {
+    let shape = shape_of(b, predictions);
+    let is_class = is_class(b, target, &shape[shape.len() - 1])?;
+    let zero = like(b, target, 0.0);
+    let class = b.alu(Op::Where, &[is_class, target, zero])?;
+    let index = super::movement::unsqueeze(b, class, -1)?;
+    let picked = index::gather(b, predictions, index, -1).map_err(|error| error.in_op(op))?;
+    Ok([super::movement::squeeze(b, picked, Some(&[-1]))?, is_class])
+}
+
+/// `losses` where they are `valid`, nan elsewhere. It is a product, so that the gradient is nan there too.
+pub(super) fn nan_unless(b: &mut dyn Builder, valid: NodeId, losses: NodeId) -> Result<NodeId> {
+    let (one, nan) = (like(b, losses, 1.0), like(b, losses, f64::NAN));
+    let factor = b.alu(Op::Where, &[valid, one, nan])?;
+    mul(b, losses, factor)
 }
 
 /// `[0 <= target < classes]`.
 pub(super) fn is_class(b: &mut dyn Builder, target: NodeId, classes: &Dim) -> Result<NodeId> {
-    let target = super::index::wide(b, target)?;
+    let target = index::wide(b, target)?;
     let dtype = dtype_of(b, target);
     let classes = super::creation::size(b, classes, dtype)?;
     let below = b.alu(Op::CmpLt, &[target, classes])?;
@@ -181,13 +209,13 @@ fn nll(
     reduction: &str,
     ignore_index: i64,
 ) -> Result<NodeId> {
-    let picked = picked(b, op, log_probabilities, target)?;
+    let [picked, is_class] = picked(b, op, log_probabilities, target)?;
     let losses = neg(b, picked)?;
     let counted = counted(b, target, ignore_index)?;
-    let Some(weight) = weight else { return weighted(b, op, losses, counted, None, reduction) };
+    let Some(weight) = weight else { return weighted(b, op, losses, [is_class, counted], None, reduction) };
     let weights = of_target(b, op, log_probabilities, target, weight)?;
     let losses = mul(b, losses, weights)?;
-    weighted(b, op, losses, counted, Some(weights), reduction)
+    weighted(b, op, losses, [is_class, counted], Some(weights), reduction)
 }
 
 /// The weight of each target's class.
@@ -197,7 +225,7 @@ fn of_target(b: &mut dyn Builder, op: &str, predictions: NodeId, target: NodeId,
         let message = format!("weights of shape {} for predictions of shape {}", show(&weight_shape), show(&shape));
         return Err(Error::new(ErrorKind::Shape, op, message).help("one weight a class"));
     }
-    super::index::take(b, weight, target)
+    index::take(b, weight, target)
 }
 
 /// The reduction over the losses that count; a mean is over their weights, which are 1 where nothing else is said.
@@ -205,10 +233,13 @@ fn weighted(
     b: &mut dyn Builder,
     op: &str,
     losses: NodeId,
-    counted: NodeId,
+    [is_class, counted]: [NodeId; 2],
     weights: Option<NodeId>,
     reduction: &str,
 ) -> Result<NodeId> {
+    let ignored = logical_not(b, counted)?;
+    let valid = b.alu(Op::Or, &[is_class, ignored])?;
+    let losses = nan_unless(b, valid, losses)?;
     let zero = like(b, losses, 0.0);
     let losses = b.alu(Op::Where, &[counted, losses, zero])?;
     if reduction != "mean" {

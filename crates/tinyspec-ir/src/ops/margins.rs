@@ -3,7 +3,7 @@
 use super::activation::{logsigmoid, relu, softplus};
 use super::arithmetic::{mul, sub};
 use super::elementwise::{pow_const, scale, scale_given, shift, shift_given};
-use super::loss::{equal_shape, is_class, loss_of, picked, reduced};
+use super::loss::{check_targets, equal_shape, is_class, loss_of, nan_unless, picked, reduced};
 use super::{cast, in_wide, index, like, reduce, shape_of};
 use crate::{Builder, DType, Error, ErrorKind, NodeId, Op, Result};
 
@@ -38,8 +38,9 @@ pub fn multi_margin_loss(
     margin: f64,
 ) -> Result<NodeId> {
     const OP: &str = "multi_margin_loss";
+    check_targets(b, OP, x, target)?;
     in_wide(b, x, |b, x| {
-        let own = picked(b, OP, x, target)?;
+        let [own, is_class] = picked(b, OP, x, target)?;
         let own = super::movement::unsqueeze(b, own, -1)?;
         let difference = sub(b, x, own)?;
         let rest = shift_given(b, difference, margin)?;
@@ -51,6 +52,7 @@ pub fn multi_margin_loss(
         let zero = like(b, powers, 0.0);
         let others = b.alu(Op::Where, &[hit, zero, powers])?;
         let losses = reduce::mean(b, others, Some(&[-1]), false)?;
+        let losses = nan_unless(b, is_class, losses)?;
         reduced(b, OP, losses, reduction)
     })
 }
@@ -94,8 +96,8 @@ pub fn multilabel_margin_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, re
         let rest = b.alu(Op::Where, &[pair, rest, zero])?;
         let total = reduce::sum(b, rest, Some(&[-2]), false)?;
         let losses = reduce::mean(b, total, Some(&[-1]), false)?;
-        let nan = like(b, losses, f64::NAN);
-        let losses = b.alu(Op::Where, &[unknown, nan, losses])?;
+        let known = super::arithmetic::logical_not(b, unknown)?;
+        let losses = nan_unless(b, known, losses)?;
         reduced(b, OP, losses, reduction)
     })
 }

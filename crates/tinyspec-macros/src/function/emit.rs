@@ -24,7 +24,7 @@ pub struct Parameters {
     /// The same for what changes nothing: no model is `&mut`.
     pub shared: Vec<TokenStream>,
     /// Statements that make tensors of scalars.
-    pub prelude: TokenStream,
+    prelude: TokenStream,
     /// A slice of all tensors, those of models among them.
     pub arguments: TokenStream,
     /// `.with_flags(…)`, if there are any.
@@ -48,6 +48,7 @@ impl Parameters {
         let (mut single, mut pushed) = (vec![], TokenStream::new());
         let nothing = quote!(else { return ::std::vec![] });
         let (inputs_left, all, make) = (local("inputs"), local("arguments"), local("make"));
+        let (graph, wrong) = (local("graph"), local("wrong"));
         let (mut flags, given) = (vec![], local("flags"));
         let (mut shared, states, results) = (vec![], local("states"), local("results"));
         let (mut updated, mut given_states) = (TokenStream::new(), TokenStream::new());
@@ -84,9 +85,9 @@ impl Parameters {
                         (true, false) => quote!(&self),
                         (false, _) => quote!(#aside: #written),
                     });
-                    pushed.extend(
-                        quote!(::tinyspec::nn::Model::visit(#aside, ::tinyspec::nn::Name::ROOT, &mut |_, _, tensor| #all.push(tensor));),
-                    );
+                    let name = ident.to_string();
+                    pushed
+                        .extend(quote!(::tinyspec::__private::push_model(#graph, &mut #all, #name, #aside, &#wrong);));
                     let reference = if is_updated { quote!(&mut) } else { quote!(&) };
                     bound.extend(quote! {
                         let #make = &mut |parameter: ::tinyspec::nn::Parameter| {
@@ -146,6 +147,7 @@ impl Parameters {
             });
         }
         let arguments = if signature.has_models() {
+            prelude.extend(quote!(let #wrong = ::core::cell::OnceCell::new();));
             prelude.extend(quote!(let mut #all: ::std::vec::Vec<&::tinyspec::Tensor> = ::std::vec![]; #pushed));
             quote!(&#all)
         } else {
@@ -155,9 +157,20 @@ impl Parameters {
         Parameters { declared, shared, prelude, arguments, flags, bound, updated, given_states }
     }
 
+    /// Makes of the parameters what a call of `function` takes.
+    pub fn prelude(&self, function: &TokenStream) -> TokenStream {
+        let (graph, prelude) = (local("graph"), &self.prelude);
+        quote! {
+            #[allow(unused_variables)]
+            let #graph = #function;
+            #prelude
+        }
+    }
+
     /// The body of the emitted function: calls the graph, and gives buffers their new states.
     pub fn call(&self, function: &TokenStream) -> TokenStream {
-        let Parameters { prelude, arguments, flags, updated, .. } = self;
+        let Parameters { arguments, flags, updated, .. } = self;
+        let prelude = self.prelude(function);
         if updated.is_empty() {
             return quote! {
                 #prelude

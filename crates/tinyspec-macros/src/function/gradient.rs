@@ -214,7 +214,8 @@ pub fn functions(
         let count = float_inputs(signature).count();
         (quote!([::tinyspec::Tensor; #count]), quote!(call_gradient))
     };
-    let Parameters { shared, prelude, arguments, flags, .. } = parameters;
+    let Parameters { shared, arguments, flags, .. } = parameters;
+    let prelude = parameters.prelude(function);
     let grad = is_loss(result).then(|| {
         let documentation = format!("The gradients of the loss with respect to {wanted}.");
         let (one, dtype) = (local("one"), quote::format_ident!("{}", format!("{:?}", floats[0].dtype)));

@@ -23,7 +23,7 @@ use std::rc::Rc;
 use syn::{Ident, ReturnType, Type};
 use tinyspec_ir::dim::Atom;
 use tinyspec_ir::function::FIRST_CONSTANT;
-use tinyspec_ir::signature::{Input, NamedDim, Signature};
+use tinyspec_ir::signature::{Input, NamedDim, Signature, linear};
 use tinyspec_ir::{DType, Dim, Shape};
 
 /// dtype and shape of a tensor.
@@ -215,6 +215,40 @@ impl FunctionSignature {
         context: &Context,
         diagnostics: &mut Diagnostics,
     ) -> FunctionSignature {
+        let read = FunctionSignature::read_from(&HashMap::new(), written, options, context, diagnostics);
+        match read.least_sizes() {
+            least if least.is_empty() => read,
+            least => FunctionSignature::read_from(&least, written, options, context, diagnostics),
+        }
+    }
+
+    /// What the signature says of its dims without a word: in `{ N - 2 }` elements `N` is at least 2.
+    fn least_sizes(&self) -> HashMap<String, i64> {
+        let mut sizes = HashMap::new();
+        let results = self.result.iter().flat_map(ResultType::tensors).map(|tensor| &tensor.shape);
+        let shapes = self.signature.inputs.iter().map(|input| &input.shape).chain(results);
+        for dim in shapes.flatten() {
+            for (slot, named) in (0..).zip(&self.signature.dims) {
+                let numbers = linear(dim, slot).and_then(|(factor, rest)| Some((factor.as_const()?, rest.as_const()?)));
+                let Some((factor @ 1.., rest)) = numbers else { continue };
+                let least = rest.saturating_neg().div_euclid(factor) + i64::from(rest.rem_euclid(factor) != 0);
+                if named.min.max(1) < least && least <= named.max {
+                    let known = sizes.entry(named.name.clone()).or_insert(least);
+                    *known = least.max(*known);
+                }
+            }
+        }
+        sizes
+    }
+
+    /// As [`FunctionSignature::read`], where dims have at least these sizes.
+    fn read_from(
+        least: &HashMap<String, i64>,
+        written: &syn::Signature,
+        options: &Options,
+        context: &Context,
+        diagnostics: &mut Diagnostics,
+    ) -> FunctionSignature {
         // Constants of the signature have their numbers before models are known; those that models name follow.
         let mut constants = match context.models.is_empty() {
             true => Constants::default(),
@@ -236,6 +270,7 @@ impl FunctionSignature {
             if let Some((low, high, _)) = options.bounds.get(&dim.name) {
                 (dim.min, dim.max) = (*low, *high);
             }
+            dim.implied = least.get(&dim.name).copied().unwrap_or_default();
             dim
         };
         let dims: Vec<NamedDim> = declared.iter().map(named).collect();

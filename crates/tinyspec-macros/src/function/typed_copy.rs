@@ -116,6 +116,9 @@ impl VisitMut for Copier<'_> {
             (Some(Adaptation::Whole), written) => {
                 *expression = parse_quote!(::tinyspec::__private::whole(#written));
             }
+            (Some(Adaptation::Left), number) => {
+                *expression = parse_quote!(::tinyspec::__private::Left(#number));
+            }
             (Some(Adaptation::Sizes), _) => {
                 if let Expr::Array(array) = expression {
                     for element in &mut array.elems {

@@ -3,11 +3,13 @@
 //! A history holds the program that ran, which the plan has anyway, who the tensors were that it met, and weak references
 //! to its inputs: no memory lives on for its sake but what the library made for a caller who cannot keep it, such as the
 //! buffer of a number that was passed. What is gone is computed again from its own history, as far as that goes
-//! back.
+//! back. Of a single number gradients are likely to be asked for: it [holds](Held) the inputs of its run.
 
+mod held;
 mod opening;
 mod program;
 
+use held::Held;
 pub(crate) use opening::Opening;
 pub(crate) use program::Program;
 
@@ -41,6 +43,7 @@ pub(crate) struct History {
 pub(crate) struct Computed {
     history: Arc<History>,
     output: NodeId,
+    held: Option<Arc<Held>>,
 }
 
 struct Input {
@@ -98,7 +101,8 @@ impl History {
                     None => Past::Data,
                     Some(computed) if computed.history.generation + 1 < GENERATIONS => {
                         generation = generation.max(computed.history.generation + 1);
-                        Past::Computed(computed)
+                        // What a tensor holds is not for those that were made of it.
+                        Past::Computed(Computed { held: None, ..computed })
                     }
                     Some(_) => Past::Forgotten,
                 };
@@ -144,7 +148,7 @@ impl History {
     /// The result of a root, by its position; none where no gradient flows through it: it is data.
     pub fn result(self: &Arc<History>, position: usize) -> Option<Computed> {
         let output = *self.program.outputs.get(position)?;
-        self.program.flows(position).then(|| Computed { history: self.clone(), output })
+        self.program.flows(position).then(|| Computed { history: self.clone(), output, held: None })
     }
 
     /// Which result of the program it is.
@@ -183,6 +187,21 @@ impl Input {
 }
 
 impl Computed {
+    /// As what `tensor` has for a history: a number that no gradient was asked of holds the inputs of its run.
+    pub fn of(mut self, tensor: &Node) -> Computed {
+        if tensor.props.element_count().is(1) && !tensor.is_differentiated() {
+            self.held = Some(Held::new(self.history.inputs.iter().filter_map(|input| input.node.upgrade())));
+        }
+        self
+    }
+
+    /// Lets go of what is held.
+    pub fn release(&self) {
+        if let Some(held) = &self.held {
+            held.release();
+        }
+    }
+
     /// The nodes of the program to compute: a call is one node for all of its results.
     fn outputs(&self) -> &[NodeId] {
         match self.history.body {

@@ -105,7 +105,7 @@ impl Opening {
     /// # Errors
     /// When that is forgotten.
     fn depends(&mut self, computed: &Computed) -> Result<bool> {
-        let Computed { history, output } = computed;
+        let Computed { history, output, .. } = computed;
         let key = (Arc::as_ptr(history), *output);
         if let Some(&known) = self.depends.get(&key) {
             return Ok(known);
@@ -180,7 +180,7 @@ impl Opening {
 
     /// A result, from inputs that are known.
     fn compute(&mut self, graph: &mut Graph, computed: &Computed) -> Result<NodeId> {
-        let Computed { history, output } = computed;
+        let Computed { history, output, .. } = computed;
         let program = &history.program;
         let lost = || Error::new(ErrorKind::Verify, "grad", "a program without a result");
         if let Some(body) = &history.body {

@@ -123,10 +123,18 @@ impl Kernel {
         self.accesses.iter().any(|access| !access.is_store && access.buffer == buffer)
     }
 
-    /// Loads from this Param, and does not store to it.
-    pub(crate) fn reads(&self, graph: &Graph, of: u32) -> bool {
-        let mut accesses = self.accesses.iter().filter(|access| slot(graph, access.buffer) == Some(of)).peekable();
-        accesses.peek().is_some() && accesses.all(|access| !access.is_store)
+    /// The Params that it loads from and does not store to, ascending.
+    pub(crate) fn only_read(&self, graph: &Graph) -> Vec<u32> {
+        let params = |is_store: bool| {
+            let accesses = self.accesses.iter().filter(|access| access.is_store == is_store);
+            let mut params: Vec<u32> = accesses.filter_map(|access| slot(graph, access.buffer)).collect();
+            params.sort_unstable();
+            params.dedup();
+            params
+        };
+        let (mut loaded, stored) = (params(false), params(true));
+        loaded.retain(|param| stored.binary_search(param).is_err());
+        loaded
     }
 
     /// Types of the elements that its vectors hold: those in memory, and those that are summed.

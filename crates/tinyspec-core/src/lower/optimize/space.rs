@@ -1,7 +1,7 @@
 //! The iteration space of a kernel: its axes in loop order, and how the original ranges follow from them.
 
 use super::axis::{Axis, AxisName};
-use super::kernel::{Kernel, is_index, slot};
+use super::kernel::{Kernel, is_index};
 use super::online::{Blocking, Lengths};
 use super::refusal::Refusal;
 use super::transforms::{Copier, OptOp, Split};
@@ -97,10 +97,7 @@ pub struct Space {
 
 impl Space {
     pub(crate) fn new(graph: &Graph, kernel: &Kernel, target: &Target) -> Space {
-        let mut params: Vec<u32> = kernel.accesses.iter().filter_map(|access| slot(graph, access.buffer)).collect();
-        params.sort_unstable();
-        params.dedup();
-        params.retain(|&slot| kernel.reads(graph, slot));
+        let params = kernel.only_read(graph);
         let pairs = kernel.product.iter().flat_map(|product| product.ranges.iter().copied()).collect();
         let carries = kernel.reductions.iter().any(|reduction| reduction.carried.is_some());
         let mut reduced = kernel.reductions.iter().map(|reduction| &reduction.ranges);

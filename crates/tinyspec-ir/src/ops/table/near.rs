@@ -22,7 +22,9 @@ pub fn nearest_of<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> O
         3..=5 => 1,
         length => 1 + length / 4,
     };
-    distances.filter(|(distance, _, near)| *distance <= most(near)).min().map(|(.., near)| near)
+    // The first letter is rarely wrong, and short names that differ in it are others: `act`, `cat`.
+    let is_other = |near: &str| near.len().min(name.len()) <= 3 && near.as_bytes().first() != name.as_bytes().first();
+    distances.filter(|(distance, _, near)| *distance <= most(near) && !is_other(near)).min().map(|(.., near)| near)
 }
 
 /// Insertions, deletions, replacements, and exchanges of neighbours between two words (Damerau, 1964).

@@ -629,13 +629,13 @@ macro_rules! for_each_method {
         /// The `k` greatest (or least) elements along an axis, and their positions.
         topk(x: tensor, k: int, axis: int, largest: flag) -> tensors[2] = sort::topk;
 
-        /// Cross entropy of logits, classes in the last axis, against class numbers; `reduction` is `"mean"`, `"sum"` or `"none"`. Targets of `ignore_index` do not count; the loss of others that are not a class is nan.
+        /// Cross entropy of logits, classes in the last axis, against class numbers; `reduction` is `"mean"`, `"sum"` or `"none"`. Targets of `ignore_index` do not count; the loss of others that are not a class is nan, as is its gradient.
         cross_entropy(x: tensor, target: tensor, reduction: text, label_smoothing: float, ignore_index: int) -> tensor = loss::cross_entropy;
         /// Cross entropy of logits with a weight per class, the last axis; a mean is over the weights of the targets.
         cross_entropy_weight(x: tensor, target: tensor, weight: tensor, reduction: text, label_smoothing: float, ignore_index: int) -> tensor = loss::cross_entropy_weight;
         /// Cross entropy of logits against probabilities, classes in the last axis of both.
         cross_entropy_prob(x: tensor, target: tensor, reduction: text) -> tensor = loss::cross_entropy_prob;
-        /// Negative log likelihood of class numbers, of log-probabilities with the classes in the last axis. Targets of -100 do not count; the loss of others that are not a class is nan.
+        /// Negative log likelihood of class numbers, of log-probabilities with the classes in the last axis. Targets of -100 do not count; the loss of others that are not a class is nan, as is its gradient.
         nll_loss(x: tensor, target: tensor, reduction: text) -> tensor = loss::nll_loss;
         /// Negative log likelihood with a weight per class, the last axis.
         nll_loss_weight(x: tensor, target: tensor, weight: tensor, reduction: text) -> tensor = loss::nll_loss_weight;

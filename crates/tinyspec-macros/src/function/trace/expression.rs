@@ -46,6 +46,20 @@ fn is_borrowed(expression: &Expr) -> bool {
     matches!(expression, Expr::Reference(reference) if reference.mutability.is_some())
 }
 
+/// `1.0`: its type follows from what stands beside it.
+fn is_plain_literal(expression: &Expr) -> bool {
+    match expression {
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::Int(number) => number.suffix().is_empty(),
+            Lit::Float(number) => number.suffix().is_empty(),
+            _ => true,
+        },
+        Expr::Paren(inner) => is_plain_literal(&inner.expr),
+        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => is_plain_literal(expr),
+        _ => false,
+    }
+}
+
 impl Tracer<'_> {
     /// The value of an expression. After a mistake it is [`Value::Wrong`]: the typed copy leaves out all of it.
     pub(super) fn expression(&mut self, expression: &Expr) -> Value {
@@ -370,6 +384,11 @@ impl Tracer<'_> {
             return self.refuse(whole, message);
         };
         let place = Place::of(whole);
+        if matches!(left, Value::Int(..) | Value::Float(_) | Value::Bool(_) | Value::Constant { .. })
+            && !is_plain_literal(&binary.left)
+        {
+            self.diagnostics.adapt(&*binary.left, Adaptation::Left);
+        }
         // What is assigned to stays where it is.
         let moved = match assigning(&binary.op) {
             Some(_) => None,

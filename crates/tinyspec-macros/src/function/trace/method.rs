@@ -163,7 +163,13 @@ impl Tracer<'_> {
             let other = in_place.or_else(|| elsewhere::hint(plain).map(|hint| format!(": {hint}")));
             let help = other.or_else(|| ops::nearest(&name).map(|near| format!("; did you mean `{near}`?")));
             if help.is_some() || !only_near {
-                let message = format!("tensors have no method `{name}`{}", help.unwrap_or_default());
+                // rustc would look among the traits of the scope.
+                let help = help.unwrap_or_else(|| {
+                    format!(
+                        ": methods of traits are not seen here, so write yours as a #[function] and call `{name}(…)`"
+                    )
+                });
+                let message = format!("tensors have no method `{name}`{help}");
                 self.diagnostics.error_instead_of_rustc(whole, Place::of(method), message);
             }
         }
