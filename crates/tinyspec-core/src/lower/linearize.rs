@@ -2,12 +2,14 @@
 //!
 //! A node stands in the innermost loop among the Ranges it depends on, so what a loop does not change is computed
 //! outside of it; but for reads of places that may not be there unless the loop has a trip (`places.rs`). Within a loop the order is that of a walk from the effects down to their sources: a value is made
-//! right before its first use, which keeps few of them alive at once, but for long chains, which take turns (`beside.rs`).
+//! right before its first use, which keeps few of them alive at once, but where another order keeps fewer (`pressure.rs`), and
+//! but for long chains, which take turns (`interleave.rs`).
 //! Effects under one condition become blocks (`conditions.rs`).
 
 mod conditions;
 mod interleave;
 mod places;
+mod pressure;
 
 use super::live::{Live, RangeSet};
 use tinyspec_ir::{Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
@@ -24,20 +26,29 @@ pub fn linearize(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     }
     let loops = Loops::new(graph, &live, &order)?;
     let places = places::places(graph, &live, &order);
+    let (partners, effects) = (pressure::partners(graph, &order), pressure::effects(graph, &order));
     // One list a loop, the last one for what is in none.
     let mut bodies: Vec<Vec<NodeId>> = vec![Vec::new(); live.ranges.len() + 1];
     let mut done = vec![false; graph.len()];
     let mut stack: Vec<(NodeId, usize)> = vec![(sink, 0)];
     done[sink.index()] = true;
     while let Some((node, next)) = stack.pop() {
-        if let Some(&source) = graph.sources(node).get(next) {
-            stack.push((node, next + 1));
-            if !done[source.index()] {
-                done[source.index()] = true;
-                stack.push((source, 0));
+        let sources = effects.get(&node).map_or_else(|| graph.sources(node), Vec::as_slice);
+        let then = match sources.get(next) {
+            Some(&source) => {
+                stack.push((node, next + 1));
+                Some(source)
             }
-        } else if is_listed(graph, node) {
-            bodies[loops.innermost(live.of(node) | places.get(&node).copied().unwrap_or(0))].push(node);
+            None => {
+                if is_listed(graph, node) {
+                    bodies[loops.innermost(live.of(node) | places.get(&node).copied().unwrap_or(0))].push(node);
+                }
+                partners.get(&node).copied()
+            }
+        };
+        if let Some(then) = then.filter(|then| !done[then.index()]) {
+            done[then.index()] = true;
+            stack.push((then, 0));
         }
     }
     let bodies: Vec<Vec<NodeId>> = bodies.into_iter().map(|body| interleave::interleave(graph, body)).collect();
