@@ -357,7 +357,9 @@ impl Memory {
         let found = self.locate(access, SIZE * access.count, beyond, "reads")?;
         let mut known = [[access.mask; 2]; MOST_ELEMENTS];
         self.watch_reads::<SIZE>(access, &found, &mut known)?;
-        self.forget_what_is_beyond::<SIZE>(access, &found, &mut known);
+        if !access.is_strong {
+            self.forget_what_is_beyond::<SIZE>(access, &found, &mut known);
+        }
         let mut values = [0; MOST_LANES];
         let is_full = access.mask.count_ones() as usize == self.width;
         for element in 0..access.count {
