@@ -1,25 +1,18 @@
 //! Copies that are made on the way, by the first of the trips that read them: memory is then waited for while multiply-adds
 //! have work, and no loop but theirs is run.
 
+use super::walk::CopyWalk;
 use super::{Group, Rebuild};
 use crate::lower::fold::both;
 use smallvec::SmallVec;
 use tinyspec_ir::affine::{Affine, less};
-use tinyspec_ir::{AxisType, Graph, NodeId, Result};
-
-/// What the trips that copy have in common.
-pub(super) struct First {
-    /// The position of each group, which is that of its axis.
-    pub positions: Vec<Affine>,
-    /// Trips that copy.
-    pub holds: Option<NodeId>,
-}
+use tinyspec_ir::{AxisType, Graph, Result};
 
 impl Rebuild<'_> {
     /// Copies by the axes that read, in the first trips of those that move along no dim of the source. Whatever the
     /// order of the loops is, an element is copied before it is read again. `None` where an axis does not reach every
     /// element once, or where threads have trips of their own.
-    pub(super) fn first_trip(&self, graph: &mut Graph, groups: &[Group], inside: &[usize]) -> Result<Option<First>> {
+    pub(super) fn first_trip(&self, graph: &mut Graph, groups: &[Group], inside: &[usize]) -> Result<Option<CopyWalk>> {
         // Of several nests, not every loop is around the read.
         if self.kernel.nests.len() != 1 {
             return Ok(None);
@@ -47,6 +40,6 @@ impl Rebuild<'_> {
             let first = less(graph, &Affine::atom(range), &Affine::number(1))?;
             holds = both(graph, holds, Some(first))?;
         }
-        Ok(Some(First { positions, holds }))
+        Ok(Some(CopyWalk { positions, loops: Vec::new(), inside_source: holds, inside_copy: holds }))
     }
 }

@@ -1,18 +1,10 @@
 //! A copy that the threads of a workgroup make together: a vector per thread, neighbouring threads beside each other.
 
+use super::walk::CopyWalk;
 use super::{Group, Rebuild};
 use smallvec::SmallVec;
 use tinyspec_ir::affine::{Affine, gcd, less};
-use tinyspec_ir::{AxisType, Builder, Graph, NodeId, Result};
-
-/// The loops of a copy, and where each group of axes is in them.
-pub(super) struct Walk {
-    pub loops: Vec<NodeId>,
-    /// By group.
-    pub positions: Vec<Affine>,
-    /// True where the walk is inside of the copy.
-    pub inside: Option<NodeId>,
-}
+use tinyspec_ir::{AxisType, Builder, Graph, Result};
 
 impl Rebuild<'_> {
     /// A walk over `groups`, of which the last in `order` changes fastest, by loops like those of the members, in vectors of at
@@ -23,7 +15,7 @@ impl Rebuild<'_> {
         groups: &[Group],
         order: &[usize],
         lanes: i64,
-    ) -> Result<Walk> {
+    ) -> Result<CopyWalk> {
         let innermost = order.last().map(|&group| &groups[group]).filter(|group| group.unit == 1);
         let lanes = innermost.map_or(1, |group| gcd(group.extent, lanes));
         let total: i64 = groups.iter().map(|group| group.extent).product::<i64>() / lanes;
@@ -33,7 +25,7 @@ impl Rebuild<'_> {
         }
         let threads: i64 = members.iter().product();
         let trips = (total + threads - 1) / threads;
-        let mut walk = Walk { loops: Vec::new(), positions: vec![Affine::default(); groups.len()], inside: None };
+        let (mut loops, mut positions, mut inside) = (Vec::new(), vec![Affine::default(); groups.len()], None);
         let mut element = Affine::default();
         let mut stride = threads;
         // Each member makes its trips by itself.
@@ -43,29 +35,29 @@ impl Rebuild<'_> {
             if trips > 1 {
                 let bound = graph.index(trips);
                 let range = self.range(graph, bound, kind)?;
-                walk.loops.push(range);
+                loops.push(range);
                 element = element.plus(&Affine::atom(range).scale(stride));
             }
         }
         if trips * threads != total {
-            walk.inside = Some(less(graph, &element, &Affine::number(total))?);
+            inside = Some(less(graph, &element, &Affine::number(total))?);
         }
         if lanes > 1 {
             let bound = graph.index(lanes);
             let range = self.range(graph, bound, AxisType::Upcast)?;
-            walk.loops.push(range);
+            loops.push(range);
             element = element.scale(lanes).plus(&Affine::atom(range));
         }
         let mut rest = element;
         for (place, &group) in order.iter().enumerate().rev() {
             let extent = groups[group].extent;
-            walk.positions[group] = match place {
+            positions[group] = match place {
                 0 => rest.clone(),
                 _ => rest.remainder(graph, extent)?,
             };
             rest = rest.quotient(graph, extent)?;
         }
-        Ok(walk)
+        Ok(CopyWalk { positions, loops, inside_source: inside, inside_copy: inside })
     }
 
     /// Trips of the axes of these kinds, outer ones first.

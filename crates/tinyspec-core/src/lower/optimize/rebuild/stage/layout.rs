@@ -1,0 +1,137 @@
+//! How a copy lies in memory: what is read together lies together.
+
+use super::{Form, Group, unaliased};
+use crate::lower::optimize::rebuild::{CHUNK, Rebuild};
+use smallvec::SmallVec;
+use tinyspec_ir::AxisType;
+use tinyspec_ir::affine::Affine;
+
+/// A row of so many elements is copied at once: where it ends is then a constant.
+const ROW: i64 = 4 * CHUNK;
+
+/// How a copy lies in memory.
+pub(super) struct Layout {
+    pub groups: Vec<Group>,
+    /// Elements from one position of a group to the next, and of the whole copy.
+    pub strides: Vec<i64>,
+    pub size: i64,
+    /// The groups along which the source is contiguous.
+    contiguous: SmallVec<[bool; 8]>,
+    /// The two groups of which blocks are transposed.
+    pub turned: Option<(usize, usize)>,
+}
+
+impl Layout {
+    pub(super) fn is_turned(&self, group: usize) -> bool {
+        self.turned.is_some_and(|(from, to)| group == from || group == to)
+    }
+
+    /// Elements of a group, `extent` in all, that are copied at once.
+    pub(super) fn chunk(&self, group: usize, extent: i64) -> i64 {
+        match extent {
+            _ if self.is_turned(group) => CHUNK,
+            _ if !self.contiguous[group] || extent <= 1 => 1,
+            _ if (CHUNK + 1..=ROW).contains(&extent) => (extent + CHUNK - 1) / CHUNK * CHUNK,
+            _ if extent % (2 * CHUNK) == 0 => 2 * CHUNK,
+            _ => CHUNK.min(extent),
+        }
+    }
+}
+
+impl Rebuild<'_> {
+    /// The layout of a copy of these groups.
+    pub(super) fn arrange(&self, index: &Affine, mut groups: Vec<Group>, form: Form) -> Layout {
+        let mut order = self.order_in_memory(&groups);
+        let turns = !self.shares && !matches!(form, Form::Words(_));
+        let mut turned = if turns { turned(&groups, &order) } else { None };
+        // Taps are short, but those of all channels follow each other in memory.
+        if turns
+            && turned.is_none()
+            && let Some(dense) = self.dense(index, &groups)
+        {
+            let dense_order = self.order_in_memory(&dense);
+            if let Some(squares) = self::turned(&dense, &dense_order) {
+                (groups, order, turned) = (dense, dense_order, Some(squares));
+            }
+        }
+        // Words of neighbours lie side by side, too.
+        let is_of_words = |axis: usize| Some(self.space.axes[axis].origin) == self.space.words;
+        let contiguous = groups.iter().map(|group| match form {
+            Form::Words(1) if group.steps.iter().any(|step| is_of_words(step.0)) => group.unit == 2,
+            _ => group.unit == 1,
+        });
+        let contiguous: SmallVec<[bool; 8]> = contiguous.collect();
+        let (mut strides, mut size) = (vec![0; groups.len()], 1i64);
+        for &group in order.iter().rev() {
+            strides[group] = size;
+            // Squares are whole.
+            let extent = groups[group].extent;
+            let is_turned = turned.is_some_and(|(from, _)| from == group);
+            size = size.saturating_mul(if is_turned { (extent + CHUNK - 1) / CHUNK * CHUNK } else { extent });
+            // Whole vectors along the contiguous axis.
+            if strides[group] == 1 && contiguous[group] && size > CHUNK {
+                size = (size + CHUNK - 1) / CHUNK * CHUNK;
+            }
+            // Otherwise panels alias in the cache, and a copy across panels evicts lines that are only partly written.
+            size = unaliased(size);
+        }
+        Layout { groups, strides, size, contiguous, turned }
+    }
+
+    /// The order of a copy's groups in memory: output loops, then reductions in the order of their loops, the output tile
+    /// inside: what a reduction reads one after the other lies together.
+    fn order_in_memory(&self, groups: &[Group]) -> Vec<usize> {
+        let is_of = |group: &Group, is: &dyn Fn(AxisType) -> bool| {
+            group.steps.iter().all(|step| is(self.space.axes[step.0].kind))
+        };
+        let is_tile = |group: &Group| is_of(group, &|kind| kind == AxisType::Upcast);
+        let is_output = |group: &Group| is_of(group, &|kind| !kind.is_reduce());
+        let has = |group: &Group, kind: AxisType| group.steps.iter().any(|step| self.space.axes[step.0].kind == kind);
+        let tiled = groups.iter().filter(|group| has(group, AxisType::Upcast) && !is_tile(group));
+        let nearest = tiled.min_by_key(|group| group.unit);
+        // Lines of which a tile takes parts lie apart, each behind all steps of the reduction: side by side they would make
+        // a step so long that all of them share a few places of the first cache.
+        let lies_apart =
+            |group: &Group| nearest.is_some_and(|nearest| nearest.unit < group.unit && has(nearest, AxisType::Loop));
+        let is_tiled = |group: &Group| has(group, AxisType::Upcast) && !lies_apart(group);
+        let reduction = |group: &Group| {
+            let reduced = group.steps.iter().filter(|step| self.space.axes[step.0].kind.is_reduce());
+            reduced.map(|step| step.0).max()
+        };
+        let place = |group: &Group| {
+            let unit = std::cmp::Reverse(group.unit);
+            (is_tile(group), !is_output(group), is_tiled(group), reduction(group), unit)
+        };
+        let mut layout: Vec<usize> = (0..groups.len()).collect();
+        layout.sort_by_key(|&group| place(&groups[group]));
+        layout
+    }
+
+    /// The groups with those of reductions joined that lie side by side without gaps in the source: one run in memory.
+    fn dense(&self, index: &Affine, groups: &[Group]) -> Option<Vec<Group>> {
+        let is_whole = |step: &(usize, i64)| {
+            let axis = &self.space.axes[step.0];
+            axis.kind.is_reduce() && !self.space.origins[axis.origin].padded && step.1 > 0
+        };
+        let is_run = |group: &Group| group.steps.iter().all(is_whole);
+        let mut order: Vec<&Group> = groups.iter().collect();
+        order.sort_by_key(|group| group.unit);
+        let mut dense: Vec<Group> = Vec::new();
+        for group in order {
+            let follows = |last: &Group| last.unit * last.extent == group.unit && is_run(last) && is_run(group);
+            let mut axes: SmallVec<[usize; 4]> = group.steps.iter().map(|step| step.0).collect();
+            if let Some(last) = dense.pop_if(|last| follows(last)) {
+                axes.extend(last.steps.iter().map(|step| step.0));
+            }
+            dense.push(self.group(index, &axes)?);
+        }
+        (dense.len() < groups.len()).then_some(dense)
+    }
+}
+
+/// Groups that the source and the copy are contiguous in, where those are two, and squares of them fill vectors.
+fn turned(groups: &[Group], layout: &[usize]) -> Option<(usize, usize)> {
+    let to = *layout.last()?;
+    let from = (0..groups.len()).find(|&group| group != to && groups[group].unit == 1)?;
+    (groups[from].extent >= CHUNK && groups[to].extent % CHUNK == 0).then_some((from, to))
+}
