@@ -61,6 +61,11 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
 /// As [`realize`], of nodes with different values.
 fn realize_apart(mut pending: Vec<Arc<Node>>) -> Result<()> {
     let mut walk = Walk::of(&pending);
+    let beside = walk.gradients_beside();
+    if !beside.is_empty() {
+        pending.extend(beside);
+        walk = Walk::of(&pending);
+    }
     let mut lost = Vec::new();
     // What is moved, or given to a function of its own, is computed first, all of it together, then what these need.
     while !walk.first.is_empty() || !walk.overwritten.is_empty() {

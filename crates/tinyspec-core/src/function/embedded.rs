@@ -4,7 +4,7 @@ use super::states::Buffer;
 use super::tracing::Tracing;
 use super::{Body, Function, Prepared, rewritten};
 use crate::nn::{Model, Name, Role};
-use crate::tensor::{Element, Scalar, Tensor};
+use crate::tensor::{Element, Scalar, Tensor, become_gradients};
 use crate::{Error, Result};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -540,6 +540,7 @@ pub fn call_gradient<const COUNT: usize>(
     cotangents: &[&Tensor],
 ) -> [Tensor; COUNT] {
     let results = gradients(function, arguments, cotangents);
+    become_gradients(results.iter());
     std::array::from_fn(|number| {
         let result = results.get(number).or(results.first()).cloned();
         result.unwrap_or_else(|| Tensor::failed(Error::refused(ErrorKind::Gradient, function.name, "no float input")))

@@ -6,11 +6,11 @@
 use super::changing::{Change, Changing, changing};
 use super::{Identity, Node, Opening, Program, Sources, View, Who, is_one_of_few, moved, sizes};
 use crate::device::{Storage, default_device};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::hash::Hash;
 use std::panic::Location;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use tinyspec_ir::{
     AddrSpace, Arg, Builder, Category, Const, ContentHash, ContentHasher, DType, Device, Graph, NodeId, Op, Props,
     Result, Shape,
@@ -313,6 +313,32 @@ impl Walk {
             }
         }
         None
+    }
+
+    /// Gradients of calls of which the roots need some, but not all that the program holds. One by one, each would be computed by
+    /// a program of its own, with the forward pass in it.
+    pub fn gradients_beside(&self) -> Vec<Arc<Node>> {
+        let mut calls: SmallVec<[&Arc<[Weak<Node>]>; 1]> = SmallVec::new();
+        for gradients in self.entries.iter().filter_map(|entry| entry.node.gradients()) {
+            if !calls.iter().any(|known| Arc::ptr_eq(known, gradients)) {
+                calls.push(gradients);
+            }
+        }
+        if calls.is_empty() {
+            return Vec::new();
+        }
+        let met: FxHashSet<ContentHash> = self.entries.iter().map(|entry| entry.node.hash).collect();
+        let mut known: FxHashSet<ContentHash> =
+            self.roots.iter().map(|&root| self.entries[root as usize].node.hash).collect();
+        let mut beside = Vec::new();
+        for gradients in calls {
+            let held = gradients.iter().filter_map(Weak::upgrade);
+            let held: Vec<Arc<Node>> = held.filter(|node| !node.is_realized() && !node.is_unheld()).collect();
+            if held.iter().any(|node| !met.contains(&node.hash)) {
+                beside.extend(held.into_iter().filter(|node| known.insert(node.hash)));
+            }
+        }
+        beside
     }
 
     /// The states nearest to the roots that the program has replaced by states computed from them. A loop may carry a state that

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use std::hash::Hash;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use tinyspec_ir::{
     AddrSpace, Arg, Builder, Const, ContentHash, ContentHasher, DType, Device, Op, Props, Result, Shape, derive,
 };
@@ -38,6 +38,8 @@ pub(crate) struct Node {
     runs_on_the_way: AtomicU8,
     /// Whether a gradient went through it.
     is_differentiated: AtomicBool,
+    /// The gradients of the call that this one is a result of.
+    gradients: OnceLock<Arc<[Weak<Node>]>>,
     state: RwLock<State>,
 }
 
@@ -90,6 +92,7 @@ impl Node {
             handles: AtomicU32::new(0),
             runs_on_the_way: AtomicU8::new(0),
             is_differentiated: AtomicBool::new(false),
+            gradients: OnceLock::new(),
             state: RwLock::new(state),
         }
     }
@@ -318,6 +321,20 @@ impl Node {
         if let Some(computed) = self.computed() {
             computed.release();
         }
+    }
+
+    /// These are the gradients of one call.
+    pub fn become_gradients(nodes: &[&Arc<Node>]) {
+        let all: Arc<[Weak<Node>]> = nodes.iter().map(|node| Arc::downgrade(node)).collect();
+        for node in nodes.iter().filter(|_| nodes.len() > 1) {
+            // One that an earlier call gave stays a result of that one.
+            let _ = node.gradients.set(all.clone());
+        }
+    }
+
+    /// The gradients of the call that this one is a result of; none where it is the only one.
+    pub fn gradients(&self) -> Option<&Arc<[Weak<Node>]>> {
+        self.gradients.get()
     }
 
     /// The graph of a Function's body.

@@ -16,6 +16,8 @@ use tinyspec_ir::{Arg, Builder, DType, ErrorKind, Graph, NodeId, Op, gradient};
 /// tensor, and so is what a method returns that has nothing to do, as `reshape` to the shape that is there or `cast` to the
 /// dtype. All may be asked for: what a program starts from, values on the way, and what was detached.
 ///
+/// The first read of one of these gradients, or of something made of it, computes all of them that the program still has.
+///
 /// Reading a tensor changes no gradient: how it was computed is remembered. A loss that was read keeps the tensors that it was
 /// computed from, until its gradient is asked for or it is dropped; of losses that live on, the last 16 do. Other tensors keep
 /// no memory for that: where a derivative needs a value that nobody holds any more it is computed again, and data that are
@@ -171,10 +173,20 @@ pub(crate) fn connected(
         let node = if is_new { node } else { builder.twin(node).map_err(located)? };
         Ok(Tensor::from_node(builder.node(node)))
     };
-    let gradients = gradients.into_iter().map(|gradient| gradient.map(&mut tensor).transpose()).collect();
+    let gradients: Result<Vec<Option<Tensor>>> =
+        gradients.into_iter().map(|gradient| gradient.map(&mut tensor).transpose()).collect();
+    if let Ok(gradients) = &gradients {
+        become_gradients(gradients.iter().flatten());
+    }
     roots[0].become_differentiated();
     origins.values().for_each(|origin| origin.become_differentiated());
     gradients
+}
+
+/// The first run that needs some of these computes all of them.
+pub(crate) fn become_gradients<'a>(tensors: impl Iterator<Item = &'a Tensor>) {
+    let nodes: Vec<&Arc<Node>> = tensors.filter_map(|tensor| tensor.node().ok()).collect();
+    Node::become_gradients(&nodes);
 }
 
 /// The maxima that `gradients` compare with their terms, with the views in between, if any of these nodes is already in memory.

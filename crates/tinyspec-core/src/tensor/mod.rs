@@ -30,7 +30,7 @@ pub use devices::IntoDevice;
 pub use dynamic::Argument;
 pub use eight_bits::{F8E4M3, F8E5M2};
 pub use element::Element;
-pub(crate) use grad::connected;
+pub(crate) use grad::{become_gradients, connected};
 pub use grad::{grad, grad_or_zeros};
 pub use gradcheck::{GradcheckOptions, gradcheck};
 pub use methods::{IntoAxes, Operand};

@@ -23,6 +23,26 @@ fn reading_an_intermediate_changes_no_gradient() -> Result<(), Error> {
     Ok(())
 }
 
+/// Read one after the other, each would be a program of its own.
+#[test]
+fn the_first_read_of_a_gradient_computes_those_beside_it() -> Result<(), Error> {
+    let (x, w, b) = (row(&[1.0, 2.0]), row(&[3.0, -1.0]), row(&[0.5, 0.5]));
+    let gradients = || grad(&(&x * &w + &b).square().sum(.., false), &[&x, &w, &b]);
+    let by_norm = gradients()?;
+    assert_eq!(by_norm[0].square().sum(.., false).item::<f32>()?, 450.0);
+    assert!(by_norm.iter().all(Tensor::is_realized));
+    assert_eq!(by_norm[1].to_vec::<f32>()?, [7.0, -6.0]);
+    // What needs all of them, as a step does, keeps none; nor is one computed that the program has dropped.
+    let together = gradients()?;
+    let sum = together.iter().fold(row(&[0.0, 0.0]), |sum, gradient| sum + gradient);
+    assert_eq!(sum.to_vec::<f32>()?, [35.0, -6.0]);
+    assert!(!together.iter().any(Tensor::is_realized));
+    let first = gradients()?.swap_remove(0);
+    assert_eq!((&first * 2.0).to_vec::<f32>()?, [42.0, 6.0]);
+    assert!(!first.is_realized());
+    Ok(())
+}
+
 #[test]
 fn gradients_flow_through_several_readings() -> Result<(), Error> {
     let x = row(&[1.0, 2.0]);

@@ -35,6 +35,22 @@ fn every_running_sum_takes_a_step_an_element() -> Result<(), Error> {
     })
 }
 
+/// Along the long axis of a table of few columns, too: a loop over its rows that is shared among threads, or has another
+/// inside of it, carries nothing.
+#[test]
+fn running_sums_of_tall_tables_take_some_steps_an_element() -> Result<(), Error> {
+    on_each_shape(|| {
+        for columns in [1i64, 2, 3, 5] {
+            let n = 30_000;
+            let x = ramp(n * columns).cast(DType::F32).reshape([n, columns]).contiguous();
+            x.realize()?;
+            is_linear(&[&x.cumsum(0)], n * columns, &format!("running sum of {columns} columns"))?;
+            is_linear(&[&x.cummax(0)], n * columns, &format!("running maximum of {columns} columns"))?;
+        }
+        Ok(())
+    })
+}
+
 /// Each element is in the sums from its own on, and so it is if the windows between are asked for.
 #[test]
 fn gradients_of_prefix_sums_add_what_follows() -> Result<(), Error> {

@@ -9,6 +9,20 @@ use tinyspec_ir::AxisType;
 /// Trips taken for a loop that a named dim bounds.
 pub(crate) const NAMED_TRIPS: f64 = 64.0;
 
+/// The original ranges that each axis walks: one that was merged away is walked by the next one that was not.
+pub(super) fn ranges_of_axes(kernel: &Kernel, space: &Space) -> Vec<RangeSet> {
+    let mut of_origin: Vec<RangeSet> = Vec::with_capacity(space.origins.len());
+    let mut merged: RangeSet = 0;
+    for origin in &space.origins {
+        merged |= kernel.live.bit(origin.range);
+        of_origin.push(merged);
+        if !origin.merged {
+            merged = 0;
+        }
+    }
+    space.axes.iter().map(|axis| of_origin[axis.origin]).collect()
+}
+
 /// The axes of a schedule as loops around the nodes of the kernel.
 pub(super) struct Loops<'a> {
     space: &'a Space,
@@ -21,23 +35,13 @@ pub(super) struct Loops<'a> {
 }
 
 impl<'a> Loops<'a> {
-    pub fn new(kernel: &Kernel, space: &'a Space) -> Loops<'a> {
-        // A range that was merged away is walked by the next one that was not.
-        let mut of_origin: Vec<RangeSet> = Vec::with_capacity(space.origins.len());
-        let mut merged: RangeSet = 0;
-        for origin in &space.origins {
-            merged |= kernel.live.bit(origin.range);
-            of_origin.push(merged);
-            if !origin.merged {
-                merged = 0;
-            }
-        }
+    /// `carried` are the Ranges of reductions that take one term a trip of another loop.
+    pub fn new(kernel: &Kernel, space: &'a Space, carried: RangeSet) -> Loops<'a> {
         let of = |ranges: &[tinyspec_ir::NodeId]| ranges.iter().fold(0, |set, &range| set | kernel.live.bit(range));
-        let carried = kernel.reductions.iter().filter(|reduction| reduction.carried.is_some());
         Loops {
             space,
-            carried: carried.fold(0, |set, reduction| set | of(&reduction.ranges)),
-            ranges: space.axes.iter().map(|axis| of_origin[axis.origin]).collect(),
+            carried,
+            ranges: ranges_of_axes(kernel, space),
             reductions: kernel.reductions.iter().map(|reduction| (of(&reduction.ranges), reduction.outer)).collect(),
         }
     }

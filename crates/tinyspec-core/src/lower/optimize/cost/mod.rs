@@ -7,14 +7,15 @@ mod footprint;
 mod loops;
 pub(super) mod standing;
 
+use super::axis::Axis;
 use super::kernel::{Access, Kernel, Reduction, slot};
 use super::space::Space;
 use crate::lower::live::RangeSet;
 use crate::lower::select::decompose::Sizes;
 use crate::lower::select::devectorize::stride::is_near;
 use footprint::{Walk, power_of_two};
-use loops::Loops;
 pub(crate) use loops::NAMED_TRIPS;
+use loops::{Loops, ranges_of_axes};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -125,14 +126,17 @@ pub(crate) fn threads(trips: f64, threads: usize) -> f64 {
 
 /// Estimates a kernel under the schedule that led to `space`.
 pub(crate) fn estimate(graph: &Graph, kernel: &Kernel, space: &Space, target: &Target) -> Estimate {
-    Model::new(graph, kernel, space, target, &moved(kernel)).estimate()
+    let carried = Carried::under(kernel, space);
+    let accesses = carried.accesses(kernel);
+    Model::new(graph, kernel, space, target, carried, &accesses).estimate()
 }
 
 /// What a schedule of the kernel is at best: full vectors on one thread, and each element from memory once. `space` has no
 /// schedule yet.
 pub(crate) fn bound(graph: &Graph, kernel: &Kernel, space: &Space, target: &Target) -> Estimate {
-    let accesses = moved(kernel);
-    let model = Model::new(graph, kernel, space, target, &accesses);
+    let carried = Carried::of(kernel, |_| true);
+    let accesses = carried.accesses(kernel);
+    let model = Model::new(graph, kernel, space, target, carried, &accesses);
     let scalar = model.estimate();
     let walks: Vec<Walk> = accesses.iter().map(|access| model.walk(access)).collect();
     Estimate {
@@ -142,12 +146,6 @@ pub(crate) fn bound(graph: &Graph, kernel: &Kernel, space: &Space, target: &Targ
         threads: 1.0,
         ..Estimate::default()
     }
-}
-
-/// The accesses as the loops make them.
-fn moved(kernel: &Kernel) -> Vec<Access> {
-    let carried = Carried::of(kernel);
-    kernel.accesses.iter().map(|access| carried.access(kernel, access)).collect()
 }
 
 struct Model<'a> {
@@ -172,12 +170,42 @@ struct Model<'a> {
 struct Carried(SmallVec<[(NodeId, Affine); 1]>);
 
 impl Carried {
-    fn of(kernel: &Kernel) -> Carried {
+    /// Those that `keeps` says so of.
+    fn of(kernel: &Kernel, keeps: impl Fn(&Reduction) -> bool) -> Carried {
         let pair = |reduction: &Reduction| match (&reduction.ranges[..], &reduction.carried) {
-            (&[range], Some(place)) => Some((range, place.clone())),
+            (&[range], Some(place)) if keeps(reduction) => Some((range, place.clone())),
             _ => None,
         };
         Carried(kernel.reductions.iter().filter_map(pair).collect())
+    }
+
+    /// Those that a schedule leaves so: all loops over the places are serial, and no other loop that the Reduce is in lies
+    /// inside of them. Any other schedule computes each sum from its first term on.
+    fn under(kernel: &Kernel, space: &Space) -> Carried {
+        let ranges = ranges_of_axes(kernel, space);
+        let is_loop = |axis: usize| {
+            let Axis { kind, trips, .. } = &space.axes[axis];
+            *trips != Some(1) && !kind.is_reduce() && !matches!(kind, AxisType::Upcast | AxisType::Unroll)
+        };
+        let loops: SmallVec<[usize; 8]> = (0..ranges.len()).filter(|&axis| is_loop(axis)).collect();
+        Carried::of(kernel, |reduction| {
+            let places = reduction.carried.iter().flat_map(Affine::atoms);
+            let places = places.fold(0, |set, range| set | kernel.live.bit(range));
+            let from = loops.iter().position(|&axis| ranges[axis] & places != 0).unwrap_or(loops.len());
+            loops[from..].iter().all(|&axis| match ranges[axis] & places {
+                0 => ranges[axis] & reduction.outer == 0,
+                _ => space.axes[axis].kind == AxisType::Loop,
+            })
+        })
+    }
+
+    fn ranges(&self, kernel: &Kernel) -> RangeSet {
+        self.0.iter().fold(0, |set, (range, _)| set | kernel.live.bit(*range))
+    }
+
+    /// The accesses as the loops make them.
+    fn accesses(&self, kernel: &Kernel) -> Vec<Access> {
+        kernel.accesses.iter().map(|access| self.access(kernel, access)).collect()
     }
 
     fn open(&self, kernel: &Kernel, open: RangeSet) -> RangeSet {
@@ -205,16 +233,17 @@ impl<'a> Model<'a> {
         kernel: &'a Kernel,
         space: &'a Space,
         target: &'a Target,
+        carried: Carried,
         accesses: &'a [Access],
     ) -> Model<'a> {
         let mut model = Model {
             graph,
             kernel,
-            carried: Carried::of(kernel),
+            loops: Loops::new(kernel, space, carried.ranges(kernel)),
+            carried,
             accesses,
             space,
             target,
-            loops: Loops::new(kernel, space),
             sizes: Sizes::of(target),
             lanes: crate::lower::lanes(target, kernel.dtypes(graph)) as f64,
             widths: SmallVec::new(),
