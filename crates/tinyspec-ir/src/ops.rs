@@ -87,6 +87,17 @@ pub(crate) fn axis_of(op: &str, axis: i64, shape: &[Dim]) -> Result<usize> {
     })
 }
 
+/// As [`axis_of`], where an axis is added to `shape`: the new one may be the last.
+pub(crate) fn new_axis_of(op: &str, axis: i64, shape: &[Dim]) -> Result<usize> {
+    let places = shape.len() as i64 + 1;
+    let position = if axis < 0 { axis + places } else { axis };
+    if (0..places).contains(&position) {
+        return Ok(position as usize);
+    }
+    let error = Error::new(ErrorKind::Axis, op, format!("{} cannot have a new axis {axis}", show(shape)));
+    Err(error.help(format!("new axes go from {} to {}", -places, places - 1)))
+}
+
 /// Refuses a number that is outside of a range, and says where the range ends on that side.
 pub(crate) fn within(op: &str, number: i64, range: Range<i64>, message: impl FnOnce() -> String) -> Result<()> {
     let help = match number {

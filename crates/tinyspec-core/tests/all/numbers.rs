@@ -112,6 +112,14 @@ fn a_number_that_is_chosen_takes_the_dtype_of_the_other_choice() -> Result<(), E
     assert_eq!(mask.where_(7, vector(&[1i8, 2])).to_vec::<i8>()?, [7, 2]);
     assert_eq!(mask.where_(0.5, vector(&[1i32, 2])).to_vec::<f32>()?, [0.5, 2.0]);
     assert_eq!(mask.where_(1, 0.5).to_vec::<f32>()?, [1.0, 0.5]);
+    // Two numbers have only their own types.
+    assert_eq!(mask.where_(5_000_000_000i64, 0i64).to_vec::<i64>()?, [5_000_000_000, 0]);
+    assert_eq!(mask.where_(200u8, 1u8).to_vec::<u8>()?, [200, 1]);
+    assert_eq!(mask.where_(true, false).to_vec::<bool>()?, [true, false]);
+    assert_eq!(mask.where_(1, 2).dtype(), DType::I32);
+    assert_eq!(mask.where_(0.1, 1f32).dtype(), DType::F32);
+    let refused = mask.where_(1e300, 0.0).error().expect("1e300 is no f32").to_string();
+    assert!(refused.contains("where_: 1e300 is not a value of f32") && !refused.contains("cast"), "{refused}");
     let refused = mask.where_(300, vector(&[1u8, 2])).realize().expect_err("300 beside u8").to_string();
     assert!(refused.contains("300 is not a value of u8"), "{refused}");
     Ok(())
