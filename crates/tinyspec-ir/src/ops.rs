@@ -87,6 +87,17 @@ pub(crate) fn axis_of(op: &str, axis: i64, shape: &[Dim]) -> Result<usize> {
     })
 }
 
+/// As [`axis_of`], where an axis is added to `shape`: the new one may be the last.
+pub(crate) fn new_axis_of(op: &str, axis: i64, shape: &[Dim]) -> Result<usize> {
+    let places = shape.len() as i64 + 1;
+    let position = if axis < 0 { axis + places } else { axis };
+    if (0..places).contains(&position) {
+        return Ok(position as usize);
+    }
+    let error = Error::new(ErrorKind::Axis, op, format!("{} cannot have a new axis {axis}", show(shape)));
+    Err(error.help(format!("new axes go from {} to {}", -places, places - 1)))
+}
+
 /// Refuses a number that is outside of a range, and says where the range ends on that side.
 pub(crate) fn within(op: &str, number: i64, range: Range<i64>, message: impl FnOnce() -> String) -> Result<()> {
     let help = match number {
@@ -203,6 +214,32 @@ pub(crate) fn in_wide(
     function: impl FnOnce(&mut dyn Builder, NodeId) -> Result<NodeId>,
 ) -> Result<NodeId> {
     computed_in(b, x, DType::accumulator, function)
+}
+
+/// A function that is infinite at the ends of its domain: what is inside of it, and what is at an end.
+pub(crate) struct Bounded {
+    /// A function sees a number of the domain in the place of the others: their slopes would be multiplied by 0.
+    pub inside: NodeId,
+    at_end: NodeId,
+}
+
+impl Bounded {
+    /// Inside is what has `lesser < greater`; at an end they are equal.
+    pub fn below(b: &mut dyn Builder, lesser: NodeId, greater: NodeId) -> Result<Bounded> {
+        let inside = b.alu(Op::CmpLt, &[lesser, greater])?;
+        Ok(Bounded { inside, at_end: arithmetic::eq(b, lesser, greater)? })
+    }
+
+    /// The value inside; at an end an infinity with the sign of `argument`, which is not 0 there and has the slope's direction;
+    /// nan elsewhere. As it is a product with the argument, the slope is infinite or nan too.
+    pub fn finish(self, b: &mut dyn Builder, value: NodeId, argument: NodeId) -> Result<NodeId> {
+        // Inside, the branch that is not taken has a finite slope.
+        let (one, infinity, nan) = (like(b, value, 1.0), like(b, value, f64::INFINITY), like(b, value, f64::NAN));
+        let factor = b.alu(Op::Where, &[self.at_end, infinity, nan])?;
+        let factor = b.alu(Op::Where, &[self.inside, one, factor])?;
+        let beyond = arithmetic::mul(b, argument, factor)?;
+        b.alu(Op::Where, &[self.inside, value, beyond])
+    }
 }
 
 /// A function that adds up squares, computed where squares neither overflow nor underflow: in f64 for the dtypes that have the

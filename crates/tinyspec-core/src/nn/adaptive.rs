@@ -1,7 +1,7 @@
 //! Optimisers that scale each weight's step by what its gradients were: RMSprop, Adagrad, LAMB.
 
 use super::Optimizer;
-use super::hyperparameters::{amount, checked, of_adam, share};
+use super::hyperparameters::{Hyperparameter, Options, amount, checked, flag, named, of_adam, share};
 use super::memory::Memory;
 use super::optim::{keep, learning_rate, update, wide};
 use crate::{Result, Tensor};
@@ -24,6 +24,19 @@ pub struct RmsPropOptions {
 impl Default for RmsPropOptions {
     fn default() -> RmsPropOptions {
         RmsPropOptions { decay: 0.99, epsilon: 1e-8, momentum: 0.0, centered: false, weight_decay: 0.0 }
+    }
+}
+
+impl Options for RmsPropOptions {
+    fn numbers(&self) -> Vec<Hyperparameter> {
+        let RmsPropOptions { decay, epsilon, momentum, centered, weight_decay } = *self;
+        vec![
+            share("decay", decay),
+            amount("epsilon", epsilon),
+            amount("momentum", momentum),
+            flag("centered", centered),
+            amount("weight_decay", weight_decay),
+        ]
     }
 }
 
@@ -51,13 +64,7 @@ impl RmsProp {
             Memory::of_weights_if(options.centered, "means"),
             Memory::of_weights_if(options.momentum != 0.0, "velocities"),
         ];
-        let numbers = [
-            share("decay", options.decay),
-            amount("epsilon", options.epsilon),
-            amount("momentum", options.momentum),
-            amount("weight_decay", options.weight_decay),
-        ];
-        RmsProp { options: checked("RmsProp", options, &numbers), memory }
+        RmsProp { options: checked("RmsProp", options), memory }
     }
 }
 
@@ -94,6 +101,10 @@ impl Optimizer for RmsProp {
         Ok(())
     }
 
+    fn options(&self) -> Result<Vec<(&'static str, f32)>> {
+        named(&self.options)
+    }
+
     fn memory(&self) -> &[Memory] {
         &self.memory
     }
@@ -118,6 +129,13 @@ impl Default for AdagradOptions {
     }
 }
 
+impl Options for AdagradOptions {
+    fn numbers(&self) -> Vec<Hyperparameter> {
+        let AdagradOptions { epsilon, weight_decay } = *self;
+        vec![amount("epsilon", epsilon), amount("weight_decay", weight_decay)]
+    }
+}
+
 /// Steps divided by the root of the sum of all squares so far (Duchi et al., 2011).
 #[derive(Clone, Debug)]
 pub struct Adagrad {
@@ -136,9 +154,8 @@ impl Adagrad {
     /// With all that there is.
     #[track_caller]
     pub fn with_options(rate: f32, options: AdagradOptions) -> Adagrad {
-        let numbers = [amount("epsilon", options.epsilon), amount("weight_decay", options.weight_decay)];
         let memory = [learning_rate("Adagrad", rate), Memory::of_weights("squares")];
-        Adagrad { options: checked("Adagrad", options, &numbers), memory }
+        Adagrad { options: checked("Adagrad", options), memory }
     }
 }
 
@@ -159,6 +176,10 @@ impl Optimizer for Adagrad {
             update(weight, wide(weight) - change);
         }
         Ok(())
+    }
+
+    fn options(&self) -> Result<Vec<(&'static str, f32)>> {
+        named(&self.options)
     }
 
     fn memory(&self) -> &[Memory] {
@@ -184,6 +205,13 @@ pub struct LambOptions {
 impl Default for LambOptions {
     fn default() -> LambOptions {
         LambOptions { betas: [0.9, 0.999], epsilon: 1e-6, weight_decay: 0.0 }
+    }
+}
+
+impl Options for LambOptions {
+    fn numbers(&self) -> Vec<Hyperparameter> {
+        let LambOptions { betas, epsilon, weight_decay } = *self;
+        of_adam(betas, epsilon, weight_decay).into()
     }
 }
 
@@ -213,9 +241,7 @@ impl Lamb {
             Memory::of_weights("means"),
             Memory::of_weights("variances"),
         ];
-        let LambOptions { betas, epsilon, weight_decay } = options;
-        let numbers = of_adam(betas, epsilon, weight_decay);
-        Lamb { options: checked("Lamb", options, &numbers), memory }
+        Lamb { options: checked("Lamb", options), memory }
     }
 }
 
@@ -246,6 +272,10 @@ impl Optimizer for Lamb {
             update(weight, wide(weight) - change * (trust * rate));
         }
         Ok(())
+    }
+
+    fn options(&self) -> Result<Vec<(&'static str, f32)>> {
+        named(&self.options)
     }
 
     fn memory(&self) -> &[Memory] {

@@ -22,6 +22,11 @@ pub(super) fn share(name: &'static str, value: f32) -> Hyperparameter {
     Hyperparameter { name, value, is_below_one: true }
 }
 
+/// Whether something is done: 1 or 0.
+pub(super) fn flag(name: &'static str, value: bool) -> Hyperparameter {
+    amount(name, value.into())
+}
+
 /// Those that the relatives of Adam have in common.
 pub(super) fn of_adam([first, second]: [f32; 2], epsilon: f32, weight_decay: f32) -> [Hyperparameter; 4] {
     [
@@ -57,11 +62,22 @@ pub(super) fn require(op: &str, holds: bool, explanation: impl Into<String>) -> 
     Err(Error::Graph(error.at(Location::caller())))
 }
 
+/// What an optimiser is made with, and all of its numbers and flags: they are checked, and saved with a training.
+pub(super) trait Options: Copy {
+    fn numbers(&self) -> Vec<Hyperparameter>;
+}
+
 /// The options, if all of their numbers are valid.
 #[track_caller]
-pub(super) fn checked<O>(op: &str, options: O, numbers: &[Hyperparameter]) -> Result<O> {
-    for number in numbers {
+pub(super) fn checked<O: Options>(op: &str, options: O) -> Result<O> {
+    for number in options.numbers() {
         number.check(op)?;
     }
     Ok(options)
+}
+
+/// The numbers with their names, as they are saved.
+pub(super) fn named<O: Options>(options: &Result<O>) -> Result<Vec<(&'static str, f32)>> {
+    let numbers = options.clone()?.numbers();
+    Ok(numbers.into_iter().map(|number| (number.name, number.value)).collect())
 }

@@ -1,6 +1,6 @@
 //! Optimisers: a step makes the updates lazily, so that loss, weights and state are one graph.
 
-use super::hyperparameters::{amount, checked, of_adam, require};
+use super::hyperparameters::{Hyperparameter, Options, amount, checked, flag, named, of_adam, require};
 use super::memory::{Memory, begin, restore, scalar};
 use crate::{Error, Result, Tensor};
 use std::collections::BTreeMap;
@@ -91,6 +91,16 @@ pub trait Optimizer {
         plain.rsplit_once("::").map_or(plain, |(_, name)| name)
     }
 
+    /// What it was made with (betas, momentum, …), by name; a flag is 0 or 1. [`save_training`](super::save_training) writes it
+    /// down, and [`resume`](super::resume) refuses an optimiser with other options. One that says nothing here is resumed
+    /// with any.
+    ///
+    /// # Errors
+    /// When it was made with impossible numbers.
+    fn options(&self) -> Result<Vec<(&'static str, f32)>> {
+        Ok(vec![])
+    }
+
     /// What it remembers, always the same things in the same order; one of them is the number `rate`.
     fn memory(&self) -> &[Memory];
 
@@ -103,7 +113,7 @@ pub trait Optimizer {
     }
 
     /// What the optimiser remembers, with names: `rate`, `means.0`, `means.1`, … for the weights in their order. What it was
-    /// made with (betas, momentum, …) is not among it.
+    /// made with, its [`options`](Optimizer::options), is not among it.
     ///
     /// ```
     /// # use tinyspec_core::{Tensor, nn::{Adam, Optimizer, load, save}};
@@ -243,6 +253,13 @@ pub struct SgdOptions {
     pub weight_decay: f32,
 }
 
+impl Options for SgdOptions {
+    fn numbers(&self) -> Vec<Hyperparameter> {
+        let SgdOptions { momentum, nesterov, weight_decay } = *self;
+        vec![amount("momentum", momentum), flag("nesterov", nesterov), amount("weight_decay", weight_decay)]
+    }
+}
+
 /// Gradient descent, with momentum if asked for.
 #[derive(Clone, Debug)]
 pub struct Sgd {
@@ -268,11 +285,10 @@ impl Sgd {
     #[track_caller]
     pub fn with_options(rate: f32, options: SgdOptions) -> Sgd {
         let velocities = Memory::of_weights_if(options.momentum != 0.0, "velocities");
-        let numbers = [amount("momentum", options.momentum), amount("weight_decay", options.weight_decay)];
         let looks_ahead = options.momentum != 0.0 || !options.nesterov;
         let explanation =
             "nesterov is true and momentum is 0: there is no update to look ahead to; set momentum, such as 0.9";
-        let options = require("Sgd", looks_ahead, explanation).and(checked("Sgd", options, &numbers));
+        let options = require("Sgd", looks_ahead, explanation).and(checked("Sgd", options));
         Sgd { options, memory: [learning_rate("Sgd", rate), velocities] }
     }
 }
@@ -302,6 +318,10 @@ impl Optimizer for Sgd {
         Ok(())
     }
 
+    fn options(&self) -> Result<Vec<(&'static str, f32)>> {
+        named(&self.options)
+    }
+
     fn memory(&self) -> &[Memory] {
         &self.memory
     }
@@ -329,6 +349,15 @@ pub struct AdamOptions {
 impl Default for AdamOptions {
     fn default() -> AdamOptions {
         AdamOptions { betas: [0.9, 0.999], epsilon: 1e-8, weight_decay: 0.0, decoupled: true, amsgrad: false }
+    }
+}
+
+impl Options for AdamOptions {
+    fn numbers(&self) -> Vec<Hyperparameter> {
+        let AdamOptions { betas, epsilon, weight_decay, decoupled, amsgrad } = *self;
+        let mut numbers = Vec::from(of_adam(betas, epsilon, weight_decay));
+        numbers.extend([flag("decoupled", decoupled), flag("amsgrad", amsgrad)]);
+        numbers
     }
 }
 
@@ -371,9 +400,7 @@ impl Adam {
             Memory::of_weights("variances"),
             Memory::of_weights_if(options.amsgrad, "greatest"),
         ];
-        let AdamOptions { betas, epsilon, weight_decay, .. } = options;
-        let numbers = of_adam(betas, epsilon, weight_decay);
-        Adam { options: checked("Adam", options, &numbers), memory }
+        Adam { options: checked("Adam", options), memory }
     }
 }
 
@@ -416,6 +443,10 @@ impl Optimizer for Adam {
             update(weight, next);
         }
         Ok(())
+    }
+
+    fn options(&self) -> Result<Vec<(&'static str, f32)>> {
+        named(&self.options)
     }
 
     fn memory(&self) -> &[Memory] {

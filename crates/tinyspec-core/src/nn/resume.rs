@@ -13,13 +13,17 @@ use tinyspec_ir::DType;
 /// What the names of an optimiser's state begin with; that of its type follows.
 const OPTIMIZER: &str = "optimizer.";
 
+/// What the names of the options begin with that it was made with.
+const OPTION: &str = "option.";
+
 /// Writes all that a training goes on from into one file of safetensors: the number of steps that are done, the model
-/// (`model.…`), the optimiser (`optimizer.Adam.…`) and the state that random tensors are drawn from. [`resume`] reads it.
+/// (`model.…`), the optimiser (`optimizer.Adam.…`), the options that it was made with (`option.…`) and the state that random
+/// tensors are drawn from. [`resume`] reads it.
 ///
 /// The file takes the place of an older one when it is whole.
 ///
 /// # Errors
-/// As [`save`].
+/// As [`save`], and when the optimiser was made with impossible numbers.
 pub fn save_training(
     path: impl AsRef<Path>,
     steps: usize,
@@ -31,11 +35,18 @@ pub fn save_training(
     named.extend(model.named_state().into_iter().map(|(name, tensor)| (format!("model.{name}"), tensor)));
     let own = format!("{OPTIMIZER}{}.", optimizer.kind());
     named.extend(optimizer.named_state().into_iter().map(|(name, tensor)| (format!("{own}{name}"), tensor)));
+    let options: Vec<(String, Tensor)> = (optimizer.options()?.into_iter())
+        .map(|(name, value)| (format!("{OPTION}{name}"), Tensor::from_slice(&[value], ())))
+        .collect();
+    named.extend(options.iter().map(|(name, tensor)| (name.clone(), tensor)));
     save(path, &named)
 }
 
 /// Reads what [`save_training`] wrote: gives the number of steps that are done and the model, puts the optimiser's state and
 /// that of random tensors back. Training then goes on as if nothing had been between, bit for bit.
+///
+/// The learning rate is part of the state; the other [`options`](Optimizer::options) of the optimiser must be those of the
+/// training. Files that were written before options were saved are read without that check.
 ///
 /// A learning-rate schedule is a function of the number of the step and needs nothing else.
 ///
@@ -79,7 +90,7 @@ pub fn save_training(
 /// ```
 ///
 /// # Errors
-/// When the file cannot be read; when it is of another optimiser; or when names are missing or unexpected, or shapes or dtypes
+/// When the file cannot be read; when it is of another optimiser, or of one with other options; or when names are missing or unexpected, or shapes or dtypes
 /// differ, of the model or of the optimiser: all of them are listed, and nothing is changed. Which weights the optimiser
 /// was given nobody knows before its next step, which refuses others.
 #[track_caller]
@@ -94,7 +105,12 @@ pub fn resume<M: Model>(path: impl AsRef<Path>, optimizer: &mut dyn Optimizer) -
     let (steps, random) = (number("steps", &[])?.item::<u64>()?, number("random", &[2])?);
     let mut state = BTreeMap::new();
     let mut parameters = BTreeMap::new();
+    let mut options = BTreeMap::new();
     for (name, tensor) in found {
+        if let Some(option) = name.strip_prefix(OPTION) {
+            options.insert(option.to_string(), tensor.item::<f32>()?);
+            continue;
+        }
         let Some(of_optimizer) = name.strip_prefix(OPTIMIZER) else {
             parameters.insert(name, tensor);
             continue;
@@ -105,6 +121,9 @@ pub fn resume<M: Model>(path: impl AsRef<Path>, optimizer: &mut dyn Optimizer) -
             return Err(failed(path, format!("the training is one of the optimiser `{found}`, not of `{wanted}`")));
         }
         state.insert(own.to_string(), tensor);
+    }
+    if let Some(differences) = other_options(optimizer, &options)? {
+        return Err(failed(path, differences));
     }
     if steps > 0 && optimizer.memory().iter().any(Memory::is_of_weights) && !state.keys().any(|name| name.contains('.'))
     {
@@ -120,4 +139,18 @@ pub fn resume<M: Model>(path: impl AsRef<Path>, optimizer: &mut dyn Optimizer) -
     })?;
     set_random_state(&random)?;
     Ok((usize::try_from(steps).unwrap_or(usize::MAX), model))
+}
+
+/// How the options of the optimiser differ from those in the file. One that only the optimiser has may be younger than the file.
+fn other_options(optimizer: &dyn Optimizer, found: &BTreeMap<String, f32>) -> Result<Option<String>> {
+    let (kind, own) = (optimizer.kind(), optimizer.options()?);
+    let differences = found.iter().filter_map(|(name, &saved)| match own.iter().find(|(own, _)| own == name) {
+        Some(&(_, value)) if value == saved => None,
+        Some((_, value)) => Some(format!("`{name}` is {saved} in the training, {value} in the optimiser")),
+        None => Some(format!("`{name}` is {saved} in the training, and no option of the optimiser")),
+    });
+    let differences: Vec<String> = differences.collect();
+    let advice =
+        format!("make the `{kind}` with the options of the training; with others it would not go on bit for bit");
+    Ok((!differences.is_empty()).then(|| format!("{}: {advice}", differences.join("; "))))
 }

@@ -1,7 +1,7 @@
 //! Relatives of Adam and Adagrad: Adadelta, Adamax, NAdam, RAdam; and Lion.
 
 use super::Optimizer;
-use super::hyperparameters::{checked, of_adam};
+use super::hyperparameters::{Hyperparameter, Options, checked, named, of_adam};
 use super::memory::Memory;
 use super::optim::{keep, learning_rate, start, update, wide};
 use crate::{Result, Tensor};
@@ -23,12 +23,10 @@ impl Default for VariantOptions {
     }
 }
 
-impl VariantOptions {
-    /// The same, if their numbers are valid.
-    #[track_caller]
-    fn checked(self, op: &str) -> Result<VariantOptions> {
-        let VariantOptions { betas, epsilon, weight_decay } = self;
-        checked(op, self, &of_adam(betas, epsilon, weight_decay))
+impl Options for VariantOptions {
+    fn numbers(&self) -> Vec<Hyperparameter> {
+        let VariantOptions { betas, epsilon, weight_decay } = *self;
+        of_adam(betas, epsilon, weight_decay).into()
     }
 }
 
@@ -88,6 +86,10 @@ macro_rules! variants {
             #[track_caller]
             fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()> {
                 self.0.step($rule, weights, gradients)
+            }
+
+            fn options(&self) -> Result<Vec<(&'static str, f32)>> {
+                named(&self.0.options)
             }
 
             fn memory(&self) -> &[Memory] {
@@ -178,7 +180,7 @@ impl Variant {
             Memory::of_weights("first"),
             Memory::of_weights("second"),
         ];
-        Variant { options: options.checked(op), memory }
+        Variant { options: checked(op, options), memory }
     }
 
     #[track_caller]
@@ -227,7 +229,7 @@ impl Lion {
     /// With all that there is.
     #[track_caller]
     pub fn with_options(rate: f32, options: VariantOptions) -> Lion {
-        Lion { options: options.checked("Lion"), memory: [learning_rate("Lion", rate), Memory::of_weights("means")] }
+        Lion { options: checked("Lion", options), memory: [learning_rate("Lion", rate), Memory::of_weights("means")] }
     }
 }
 
@@ -247,6 +249,10 @@ impl Optimizer for Lion {
             update(weight, wide(weight) - change * rate);
         }
         Ok(())
+    }
+
+    fn options(&self) -> Result<Vec<(&'static str, f32)>> {
+        named(&self.options)
     }
 
     fn memory(&self) -> &[Memory] {

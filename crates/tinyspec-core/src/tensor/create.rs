@@ -118,7 +118,7 @@ impl Tensor {
     /// A tensor of one value in the given dtype.
     #[track_caller]
     pub fn full_of(shape: impl IntoShape, value: impl Scalar, dtype: DType) -> Tensor {
-        filled("full", shape, value, dtype)
+        filled("full_of", shape, value, dtype)
     }
 
     /// Zeros, f32.
@@ -154,7 +154,7 @@ impl Tensor {
     #[track_caller]
     pub fn full_like(&self, value: impl Scalar) -> Tensor {
         match self.node() {
-            Ok(node) => Tensor::full_of(node.props.shape.clone(), value, node.props.dtype),
+            Ok(node) => filled("full_like", node.props.shape.clone(), value, node.props.dtype),
             Err(error) => Tensor::failed(error),
         }
     }
@@ -193,8 +193,8 @@ fn from_elements<T: Element>(location: &'static Location<'static>, op: &str, dat
 fn filled(op: &str, shape: impl IntoShape, value: impl Scalar, dtype: DType) -> Tensor {
     let shape = shape.into_shape();
     apply(Location::caller(), &[], |builder, _| {
-        let value = builder.number(value.literal().constant(dtype)?);
-        let shape = builder.shape(&shape)?;
+        let value = value.literal().constant_of(dtype).map_err(|error| error.in_op(op))?;
+        let (value, shape) = (builder.number(value), builder.shape(&shape)?);
         builder.add(Op::Expand, &[value, shape], Arg::None).map_err(|error| error.in_op(op))
     })
 }

@@ -56,7 +56,7 @@ macro_rules! numbers {
         fn import(&self, builder: &mut LazyBuilder, like: DType) -> Result<NodeId> {
             let literal = self.literal();
             let constant = match like {
-                DType::Void => literal.constant(<$type as Scalar>::DTYPE)?,
+                DType::Void => literal.constant_of(<$type as Scalar>::DTYPE)?,
                 like => literal.beside(like)?,
             };
             Ok(builder.number(constant))
@@ -195,14 +195,15 @@ macro_rules! method {
     ($(#[doc = $doc:literal])* arange $($rest:tt)*) => {};
     ($(#[doc = $doc:literal])* uniform $($rest:tt)*) => {};
     ($(#[doc = $doc:literal])* randn $($rest:tt)*) => {};
-    // A number takes the dtype of the other choice: the condition's says nothing of it.
+    // A number takes the dtype of the other choice, and beside another number that of its own type: the condition's says
+    // nothing of it.
     ($(#[doc = $doc:literal])* where_($condition:ident: tensor, $x:ident: tensor, $y:ident: tensor) -> tensor = $($path:ident)::+) => {
         $(#[doc = $doc])*
         #[track_caller]
         pub fn where_(&self, $x: impl Operand, $y: impl Operand) -> Tensor {
             let mut call = Call::new("where_", Location::caller());
             let $condition = call.operand(self, DType::Void);
-            let [x_like, y_like] = [$y.own_dtype(), $x.own_dtype()].map(|dtype| dtype.unwrap_or(self.dtype()));
+            let [x_like, y_like] = [$y.own_dtype(), $x.own_dtype()].map(|dtype| dtype.unwrap_or(DType::Void));
             let ($x, $y) = (call.operand($x, x_like), call.operand($y, y_like));
             call.tensor(|builder| tinyspec_ir::ops::$($path)::+(builder, $condition, $x, $y))
         }

@@ -112,6 +112,14 @@ fn a_number_that_is_chosen_takes_the_dtype_of_the_other_choice() -> Result<(), E
     assert_eq!(mask.where_(7, vector(&[1i8, 2])).to_vec::<i8>()?, [7, 2]);
     assert_eq!(mask.where_(0.5, vector(&[1i32, 2])).to_vec::<f32>()?, [0.5, 2.0]);
     assert_eq!(mask.where_(1, 0.5).to_vec::<f32>()?, [1.0, 0.5]);
+    // Two numbers have only their own types.
+    assert_eq!(mask.where_(5_000_000_000i64, 0i64).to_vec::<i64>()?, [5_000_000_000, 0]);
+    assert_eq!(mask.where_(200u8, 1u8).to_vec::<u8>()?, [200, 1]);
+    assert_eq!(mask.where_(true, false).to_vec::<bool>()?, [true, false]);
+    assert_eq!(mask.where_(1, 2).dtype(), DType::I32);
+    assert_eq!(mask.where_(0.1, 1f32).dtype(), DType::F32);
+    let refused = mask.where_(1e300, 0.0).error().expect("1e300 is no f32").to_string();
+    assert!(refused.contains("where_: 1e300 is not a value of f32") && !refused.contains("cast"), "{refused}");
     let refused = mask.where_(300, vector(&[1u8, 2])).realize().expect_err("300 beside u8").to_string();
     assert!(refused.contains("300 is not a value of u8"), "{refused}");
     Ok(())
@@ -365,6 +373,44 @@ fn numbers_stand_left_of_tensors_and_references() {
         for found in [1.0 + x.clone(), 1.0 + &x, 1.0 + twice, twice + 1] {
             assert_eq!(found.to_vec::<f32>()?, [2.0, 3.0, 5.0]);
         }
+        Ok(())
+    });
+}
+
+/// The slopes of what is written by magnitudes, where the sign changes and where a domain ends.
+#[test]
+fn slopes_at_zero_and_at_the_ends_of_domains() {
+    let (inf, nan) = (f32::INFINITY, f32::NAN);
+    let same = |got: &[f32], want: &[f32]| got.iter().zip(want).all(|(a, b)| a == b || a.is_nan() && b.is_nan());
+    on_each_device(|| {
+        type Case = (fn(&Tensor) -> Tensor, [f32; 4], [f32; 4], [f32; 4]);
+        let cases: [Case; 6] = [
+            (|x| x.fmod(0.7), [0.0, -0.0, 0.5, -0.5], [0.0, -0.0, 0.5, -0.5], [1.0; 4]),
+            (|x| x.fmod(-0.7), [0.0, -0.0, 0.5, -0.5], [0.0, -0.0, 0.5, -0.5], [1.0; 4]),
+            (|x| x.erfinv(), [1.0, -1.0, 1.5, -2.0], [inf, -inf, nan, nan], [inf, inf, nan, nan]),
+            (|x| x.ndtri(), [1.0, 0.0, 1.5, -2.0], [inf, -inf, nan, nan], [inf, inf, nan, nan]),
+            (|x| x.atanh(), [1.0, -1.0, 1.5, -2.0], [inf, -inf, nan, nan], [inf, inf, nan, nan]),
+            (|x| x.logit(-1.0), [1.0, 0.0, 1.5, -2.0], [inf, -inf, nan, nan], [inf, inf, nan, nan]),
+        ];
+        for (position, (function, x, values, slopes)) in cases.iter().enumerate() {
+            let x = vector(x);
+            let y = function(&x);
+            let slope = grad(&y.sum(.., false), &[&x])?[0].to_vec::<f32>()?;
+            let y = y.to_vec::<f32>()?;
+            assert!(same(&y, values), "case {position}: {y:?}");
+            assert!(y.iter().zip(values).all(|(y, want)| y.is_nan() || y.to_bits() == want.to_bits()), "{y:?}");
+            assert!(same(&slope, slopes), "case {position}: slopes {slope:?}");
+        }
+        // Inside, what the ends are does not show.
+        let x = vector(&[0.25f32, 0.75]);
+        let slopes = |y: Tensor| grad(&y.sum(.., false), &[&x])?[0].to_vec::<f32>();
+        let near = |got: Vec<f32>, want: [f32; 2]| {
+            assert!(got.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-4 * want), "{got:?} {want:?}");
+        };
+        near(slopes(x.erfinv())?, [0.932_378_2, 1.717_499_7]);
+        near(slopes(x.ndtri())?, [3.146_865, 3.146_865]);
+        near(slopes(x.atanh())?, [16.0 / 15.0, 16.0 / 7.0]);
+        near(slopes(x.logit(-1.0))?, [16.0 / 3.0, 16.0 / 3.0]);
         Ok(())
     });
 }

@@ -49,6 +49,19 @@ fn absurd_sizes_are_refused_for_what_they_are() {
     }
 }
 
+/// A mistake is told in the numbers that were written.
+#[test]
+fn refusals_show_what_was_written() {
+    refused(&Tensor::ones([6]).reshape([4, -1]), "reshape: -1 stands for 6 / 4 in [4, -1]");
+    let x = Tensor::ones([5]);
+    refused(&x.unsqueeze(3), "unsqueeze: [5] cannot have a new axis 3");
+    refused(&x.unsqueeze(-3), "new axes go from -2 to 1");
+    refused(&Tensor::full_of([2], 300, DType::U8), "full_of: 300 is not a value of u8, which goes from 0 to 255");
+    refused(&Tensor::full_of([2], 300, DType::U8), "DType::I16 holds it");
+    refused(&Tensor::ones([2]).cast(DType::I8).full_like(128), "full_like: 128 is not a value of i8");
+    refused(&Tensor::full([2], 1e300), "full: 1e300 is not a value of f32");
+}
+
 #[test]
 fn composed_ops_speak_for_themselves() {
     let x = Tensor::ones([2, 2]);

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tinyspec_core::nn::{
-    Adadelta, Adagrad, Adam, AdamOptions, Adamax, Cosine, Init, Lamb, Lion, Model, Nadam, Name, Optimizer, Parameter,
-    Radam, RmsProp, RmsPropOptions, Role, Schedule, Sgd, load, resume, save, save_training,
+    Adadelta, Adagrad, AdagradOptions, Adam, AdamOptions, Adamax, Cosine, Init, Lamb, LambOptions, Lion, Model, Nadam,
+    Name, Optimizer, Parameter, Radam, RmsProp, RmsPropOptions, Role, Schedule, Sgd, SgdOptions, VariantOptions, load,
+    resume, save, save_training,
 };
 use tinyspec_core::tensor::collectives::broadcast;
 use tinyspec_core::{Error, Tensor, grad, random_state, realize_all, set_random_state, set_seed};
@@ -273,6 +274,7 @@ fn a_file_that_is_no_training_is_refused() -> Result<(), Error> {
     let error = refused(&mut adam);
     assert!(error.contains("the training is one of the optimiser `Sgd`, not of `Adam`"), "{error}");
     assert!(adam.named_state().len() == 3, "nothing is changed");
+    without_options(&file)?;
     let error = resume::<Line>(&file, &mut Sgd::with_momentum(0.1, 0.9)).err().expect("no velocities").to_string();
     assert!(error.contains("3 steps are done, but nothing is there that `Sgd` remembers of weights"), "{error}");
     save_training(&file, 0, &model, &adam)?;
@@ -282,6 +284,70 @@ fn a_file_that_is_no_training_is_refused() -> Result<(), Error> {
     save(&file, &found.iter().collect::<Vec<_>>())?;
     let error = refused(&mut adam);
     assert!(error.contains("missing: model.bias; unexpected: model.other"), "{error}");
+    let _ = std::fs::remove_dir_all(&folder);
+    Ok(())
+}
+
+/// As files were before options were saved.
+fn without_options(file: &Path) -> Result<(), Error> {
+    let mut found = load(file)?;
+    found.retain(|name, _| !name.starts_with("option."));
+    save(file, &found.iter().collect::<Vec<_>>())
+}
+
+#[test]
+fn an_optimiser_with_other_options_is_refused() -> Result<(), Error> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("options-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (file, model) = (folder.join("file.safetensors"), Line::init());
+    let variants = VariantOptions { betas: [0.8, 0.9], ..VariantOptions::default() };
+    let sgd = SgdOptions { momentum: 0.9, nesterov: true, ..SgdOptions::default() };
+    let rms = RmsPropOptions { decay: 0.5, ..RmsPropOptions::default() };
+    let adagrad = AdagradOptions { weight_decay: 0.1, ..AdagradOptions::default() };
+    let lamb = LambOptions { epsilon: 0.5, ..LambOptions::default() };
+    let cases: Vec<(Box<dyn Optimizer>, Box<dyn Optimizer>, &str)> = vec![
+        (
+            Box::new(Adam::with_weight_decay(0.05, 0.1)),
+            Box::new(Adam::new(0.7)),
+            "`weight_decay` is 0.1 in the training, 0 in the optimiser: make the `Adam` with the options of the training",
+        ),
+        (
+            Box::new(Sgd::with_options(0.1, sgd)),
+            Box::new(Sgd::with_momentum(0.1, 0.5)),
+            "`momentum` is 0.9 in the training, 0.5 in the optimiser; `nesterov` is 1 in the training, 0 in the optimiser",
+        ),
+        (
+            Box::new(RmsProp::with_options(0.1, rms)),
+            Box::new(RmsProp::new(0.1)),
+            "`decay` is 0.5 in the training, 0.99",
+        ),
+        (Box::new(Adagrad::with_options(0.1, adagrad)), Box::new(Adagrad::new(0.1)), "`weight_decay` is 0.1"),
+        (Box::new(Lamb::with_options(0.1, lamb)), Box::new(Lamb::new(0.1)), "`epsilon` is 0.5"),
+        (
+            Box::new(Nadam::with_options(0.1, variants)),
+            Box::new(Nadam::new(0.1)),
+            "`betas[0]` is 0.8 in the training, 0.9",
+        ),
+        (
+            Box::new(Lion::with_options(0.1, variants)),
+            Box::new(Lion::new(0.1)),
+            "`betas[1]` is 0.9 in the training, 0.99",
+        ),
+    ];
+    for (saved, mut other, expected) in cases {
+        save_training(&file, 0, &model, &*saved)?;
+        let before = other.named_state()[0].1.item::<f32>()?;
+        let error = resume::<Line>(&file, &mut *other).err().expect("other options").to_string();
+        assert!(error.contains(expected), "{error} does not say {expected}");
+        assert_eq!(other.named_state()[0].1.item::<f32>()?, before, "nothing is changed");
+        without_options(&file)?;
+        resume::<Line>(&file, &mut *other)?;
+    }
+    // The learning rate is no option: it changes while a training goes on.
+    save_training(&file, 0, &model, &Adam::new(0.05))?;
+    let mut adam = Adam::new(0.7);
+    resume::<Line>(&file, &mut adam)?;
+    assert_eq!(adam.named_state()[0].1.item::<f32>()?, 0.05);
     let _ = std::fs::remove_dir_all(&folder);
     Ok(())
 }

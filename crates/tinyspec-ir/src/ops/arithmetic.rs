@@ -111,9 +111,11 @@ pub fn fmod(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
     let (x, y) = promote(b, "fmod", x, y)?;
     let zero = like(b, x, 0.0);
     if dtype_of(b, x).is_float() {
-        let (x_abs, y_abs) = (super::elementwise::abs(b, x)?, super::elementwise::abs(b, y)?);
-        let remainder = b.alu(Op::Mod, &[x_abs, y_abs]).map_err(|error| error.in_op("fmod"))?;
-        let negative = is_negative(b, x)?;
+        // Not abs of x: its slope at 0 is 0, and this one's is 1.
+        let (negative, minus) = (is_negative(b, x)?, neg(b, x)?);
+        let magnitude = b.alu(Op::Where, &[negative, minus, x])?;
+        let y_abs = super::elementwise::abs(b, y)?;
+        let remainder = b.alu(Op::Mod, &[magnitude, y_abs]).map_err(|error| error.in_op("fmod"))?;
         let minus = neg(b, remainder)?;
         let remainder = b.alu(Op::Where, &[negative, minus, remainder])?;
         return unless_by_zero(b, y, remainder);

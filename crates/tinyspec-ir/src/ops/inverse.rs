@@ -5,7 +5,7 @@
 
 use super::arithmetic::{add, mul, sub};
 use super::elementwise::{abs, exp, floor, log, polynomial, scale, shift, sqrt, square};
-use super::{cast, dtype_of, in_wide, like, to_float};
+use super::{Bounded, cast, dtype_of, in_wide, like, to_float};
 use crate::{Builder, DType, NodeId, Op, Result};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, FRAC_PI_2, LN_2};
 
@@ -371,11 +371,15 @@ pub fn atanh(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     odd(b, x, |b, x| {
         let Branches { is_near, near, far } = branches(b, x, 0.5)?;
         let near = odd_series(b, near, ATANH)?;
+        let (half, one) = (like(b, x, 0.5), like(b, x, 1.0));
+        let bounded = Bounded::below(b, far, one)?;
+        let far = b.alu(Op::Where, &[bounded.inside, far, half])?;
         let minus = scale(b, far, -1.0)?;
         let (above, below) = (shift(b, far, 1.0)?, shift(b, minus, 1.0)?);
         let ratio = b.alu(Op::Div, &[above, below])?;
         let doubled = super::elementwise::log2(b, ratio)?;
         let far = scale(b, doubled, LN_2 / 2.0)?;
+        let far = bounded.finish(b, far, x)?;
         b.alu(Op::Where, &[is_near, near, far])
     })
 }

@@ -68,12 +68,27 @@ impl Literal {
         if self.is_held(constant) {
             return Ok(constant);
         }
-        let (range, wider) = (range(dtype), self.least_dtype(dtype));
-        let error = Error::new(ErrorKind::Value, "literal", format!("{self} is not a value of {dtype}, {range}"));
-        Err(error.help(match wider {
+        Err(self.refused(dtype).help(match self.least_dtype(dtype) {
             Some(wider) => format!("`.cast(DType::{})` the tensor first", wider.name().to_uppercase()),
             None => format!("write a value of {dtype}, or `.cast(…)` the tensor to a dtype that has this one"),
         }))
+    }
+
+    /// As [`Literal::constant`], where no tensor stands beside it: the dtype itself was asked for.
+    ///
+    /// # Errors
+    /// When the value is beyond what `dtype` reaches.
+    pub fn constant_of(self, dtype: DType) -> Result<Const> {
+        self.constant(dtype).map_err(|_| {
+            self.refused(dtype).help(match self.least_dtype(dtype) {
+                Some(wider) => format!("DType::{} holds it", wider.name().to_uppercase()),
+                None => format!("write a value of {dtype}, or ask for a dtype that has this one"),
+            })
+        })
+    }
+
+    fn refused(self, dtype: DType) -> Error {
+        Error::new(ErrorKind::Value, "literal", format!("{self} is not a value of {dtype}, {}", range(dtype)))
     }
 
     fn is_held(self, constant: Const) -> bool {

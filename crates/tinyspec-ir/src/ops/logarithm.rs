@@ -2,7 +2,7 @@
 
 use super::arithmetic::{copysign_of, sub};
 use super::elementwise::{abs, isnan, log, scale, shift};
-use super::{in_wide, in_wide_of, inverse, like};
+use super::{Bounded, in_wide, in_wide_of, inverse, like};
 use crate::{Builder, NodeId, Op, Result};
 use std::f64::consts::{FRAC_PI_2, LOG2_10, PI};
 
@@ -44,10 +44,18 @@ pub fn exp10(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
 pub fn logit(b: &mut dyn Builder, x: NodeId, eps: f64) -> Result<NodeId> {
     in_wide(b, x, |b, x| {
         let x = if eps > 0.0 { super::elementwise::clip(b, x, eps, 1.0 - eps)? } else { x };
-        let one = like(b, x, 1.0);
+        let (zero, half, one) = (like(b, x, 0.0), like(b, x, 0.5), like(b, x, 1.0));
         let rest = sub(b, one, x)?;
-        let odds = b.alu(Op::Div, &[x, rest])?;
-        log(b, odds)
+        // Negative or 0 of what is not between 0 and 1.
+        let least = super::arithmetic::minimum(b, x, rest)?;
+        let bounded = Bounded::below(b, zero, least)?;
+        let inner = b.alu(Op::Where, &[bounded.inside, x, half])?;
+        let rest = sub(b, one, inner)?;
+        let odds = b.alu(Op::Div, &[inner, rest])?;
+        let value = log(b, odds)?;
+        let doubled = scale(b, x, 2.0)?;
+        let signed = shift(b, doubled, -1.0)?;
+        bounded.finish(b, value, signed)
     })
 }
 

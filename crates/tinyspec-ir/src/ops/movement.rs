@@ -1,7 +1,7 @@
 //! Views: reshape, permute, pad, slices, joins and splits.
 
 use super::elementwise::stored;
-use super::{axes_of, axis_of, dtype_of, like, shape_of};
+use super::{axes_of, axis_of, dtype_of, like, new_axis_of, shape_of};
 use crate::dim::{Atom, show};
 use crate::{Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
@@ -20,8 +20,12 @@ pub fn reshape(b: &mut dyn Builder, x: NodeId, shape: &[Dim]) -> Result<NodeId> 
         let known = product(&mut target.iter().filter(|dim| !dim.is(-1)));
         let (left, by) = total.ratio(&known);
         if known.is(0) || !left.modulo(&by).is(0) {
+            // Numbers as they were written; of named dims what they do not have in common.
+            let is_number = total.as_const().is_some() && known.as_const().is_some();
+            let (over, under) = if is_number { (&total, &known) } else { (&left, &by) };
             let why = if left.as_const().is_some() && by.as_const().is_some() { "" } else { " for every size" };
-            let message = format!("-1 stands for {left} / {by} in {}, which is not a whole number{why}", show(shape));
+            let message =
+                format!("-1 stands for {over} / {under} in {}, which is not a whole number{why}", show(shape));
             let error = Error::new(ErrorKind::Shape, "reshape", message);
             return Err(match left.as_atom() {
                 Some(Atom::Named { .. }) => {
@@ -146,10 +150,7 @@ pub fn narrow(
 /// A new axis of size 1.
 pub fn unsqueeze(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
     let mut shape = shape_of(b, x);
-    let mut longer = shape.clone();
-    longer.push(Dim::from(1));
-    let axis = axis_of("unsqueeze", axis, &longer)?;
-    shape.insert(axis, Dim::from(1));
+    shape.insert(new_axis_of("unsqueeze", axis, &shape)?, Dim::from(1));
     reshape(b, x, &shape)
 }
 
@@ -269,11 +270,10 @@ pub fn stack(b: &mut dyn Builder, tensors: &[NodeId], axis: i64) -> Result<NodeI
             .help("of none, neither dtype nor shape is known")
     })?;
     let stacked = b.alu(Op::Stack, tensors)?;
-    let mut longer = shape_of(b, first);
-    longer.push(Dim::from(1));
-    let axis = axis_of("stack", axis, &longer)? as u32;
-    let mut order: Axes = (1..longer.len() as u32).collect();
-    order.insert(axis as usize, 0);
+    let shape = shape_of(b, first);
+    let axis = new_axis_of("stack", axis, &shape)?;
+    let mut order: Axes = (1..=shape.len() as u32).collect();
+    order.insert(axis, 0);
     if axis == 0 { Ok(stacked) } else { b.add(Op::Permute, &[stacked], Arg::Axes(order)) }
 }
 

@@ -5,7 +5,7 @@
 
 use super::arithmetic::{add, div, eq, mul, sub};
 use super::elementwise::{abs, exp, log, polynomial, round, scale, shift, sqrt, square};
-use super::{cast, dtype_of, in_wide, in_wide_of, inverse, like, to_float};
+use super::{Bounded, cast, dtype_of, in_wide, in_wide_of, inverse, like, to_float};
 use crate::{Builder, DType, NodeId, Op, Result};
 use std::f64::consts::{LN_2, PI, SQRT_2};
 
@@ -92,12 +92,6 @@ fn of_rest(b: &mut dyn Builder, rest: NodeId, shown: NodeId) -> Result<NodeId> {
     Ok(x)
 }
 
-/// What has an inverse, for its place in `of_rest`; the others are given back by `finish`.
-struct Bounded {
-    inside: NodeId,
-    at_end: NodeId,
-}
-
 /// The inverse of the error function; infinite at -1 and 1, nan outside.
 pub fn erfinv(b: &mut dyn Builder, y: NodeId) -> Result<NodeId> {
     in_wide(b, y, |b, y| {
@@ -105,22 +99,15 @@ pub fn erfinv(b: &mut dyn Builder, y: NodeId) -> Result<NodeId> {
         let negative = b.alu(Op::CmpLt, &[y, zero])?;
         let minus = scale(b, y, -1.0)?;
         let magnitude = b.alu(Op::Where, &[negative, minus, y])?;
-        let bounded = Bounded { inside: b.alu(Op::CmpLt, &[magnitude, one])?, at_end: eq(b, magnitude, one)? };
+        let bounded = Bounded::below(b, magnitude, one)?;
         let half = like(b, y, 0.5);
         let shown = b.alu(Op::Where, &[bounded.inside, magnitude, half])?;
         let rest = sub(b, one, shown)?;
         let x = of_rest(b, rest, shown)?;
-        finish(b, bounded, x, negative)
+        let x = bounded.finish(b, x, magnitude)?;
+        let minus = scale(b, x, -1.0)?;
+        b.alu(Op::Where, &[negative, minus, x])
     })
-}
-
-/// `x` with its sign where it is one, an infinity at the ends, nan elsewhere.
-fn finish(b: &mut dyn Builder, bounded: Bounded, x: NodeId, negative: NodeId) -> Result<NodeId> {
-    let (infinity, nan) = (like(b, x, f64::INFINITY), like(b, x, f64::NAN));
-    let end = b.alu(Op::Where, &[bounded.at_end, infinity, nan])?;
-    let x = b.alu(Op::Where, &[bounded.inside, x, end])?;
-    let minus = scale(b, x, -1.0)?;
-    b.alu(Op::Where, &[negative, minus, x])
 }
 
 /// The share of normal numbers below `x`.
@@ -138,13 +125,16 @@ pub fn ndtri(b: &mut dyn Builder, p: NodeId) -> Result<NodeId> {
         let negative = b.alu(Op::CmpLt, &[p, half])?;
         let mirrored = sub(b, one, p)?;
         let lesser = b.alu(Op::Where, &[negative, p, mirrored])?;
-        let rest = scale(b, lesser, 2.0)?;
-        let bounded = Bounded { inside: b.alu(Op::CmpLt, &[zero, rest])?, at_end: eq(b, rest, zero)? };
-        let rest = b.alu(Op::Where, &[bounded.inside, rest, half])?;
+        let doubled = scale(b, lesser, 2.0)?;
+        let bounded = Bounded::below(b, zero, doubled)?;
+        let rest = b.alu(Op::Where, &[bounded.inside, doubled, half])?;
         let shown = sub(b, one, rest)?;
         let x = of_rest(b, rest, shown)?;
         let x = scale(b, x, SQRT_2)?;
-        finish(b, bounded, x, negative)
+        let share = sub(b, one, doubled)?;
+        let x = bounded.finish(b, x, share)?;
+        let minus = scale(b, x, -1.0)?;
+        b.alu(Op::Where, &[negative, minus, x])
     })
 }
 

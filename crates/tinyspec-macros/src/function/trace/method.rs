@@ -301,10 +301,20 @@ impl Tracer<'_> {
             .collect();
         let values: Vec<Value> = arguments.iter().map(|argument| self.expression(argument)).collect();
         for (position, ((param, kind), argument)) in expected.iter().zip(arguments).enumerate() {
-            // A number is like the other choice, not like the condition.
-            let other =
-                (name == "where_").then(|| self.dtype_of(&values[1 - position])).filter(|&it| it != DType::Void);
-            let like = other.unwrap_or(like);
+            // A number is like the other choice, and beside another number of its own type, not like the condition.
+            let like = match name.as_str() {
+                "where_" => match (self.dtype_of(&values[1 - position]), &values[position]) {
+                    // Which whole numbers they are is not known here.
+                    (DType::Void, Value::Constant { kind: Some(LiteralKind::Int), .. }) => return Value::Unknown,
+                    (DType::Void, number @ Value::Int(..)) => match self.dtype_of_number(number) {
+                        Some(dtype) => dtype,
+                        None => return Value::Unknown,
+                    },
+                    (DType::Void, _) => like,
+                    (other, _) => other,
+                },
+                _ => like,
+            };
             args.push(self.argument(&name, param, *kind, &values[position], (like, rank), argument));
         }
         operands.extend(arguments.iter().map(name_of).zip(values));
@@ -556,15 +566,19 @@ impl Tracer<'_> {
         place: Place,
     ) -> tinyspec_ir::Result<Option<NodeId>> {
         let Some(shape) = self.shape_of(shape) else { return Ok(None) };
-        let dtype = dtype.or(match value {
+        match dtype.or_else(|| self.dtype_of_number(value)) {
+            Some(dtype) => self.filled_like(&shape, value, dtype, place),
+            None => Ok(None),
+        }
+    }
+
+    /// The dtype of a number that no tensor stands beside.
+    fn dtype_of_number(&mut self, value: &Value) -> Option<DType> {
+        match value {
             Value::Float(_) => Some(DType::F32),
             Value::Int(_, kind) => self.inference.used(*kind, NumberType::I32).dtype(),
             Value::Bool(_) => Some(DType::Bool),
             _ => None,
-        });
-        match dtype {
-            Some(dtype) => self.filled_like(&shape, value, dtype, place),
-            None => Ok(None),
         }
     }
 
