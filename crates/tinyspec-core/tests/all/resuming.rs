@@ -305,7 +305,8 @@ fn an_optimiser_with_other_options_is_refused() -> Result<(), Error> {
     let rms = RmsPropOptions { decay: 0.5, ..RmsPropOptions::default() };
     let adagrad = AdagradOptions { weight_decay: 0.1, ..AdagradOptions::default() };
     let lamb = LambOptions { epsilon: 0.5, ..LambOptions::default() };
-    let cases: Vec<(Box<dyn Optimizer>, Box<dyn Optimizer>, &str)> = vec![
+    type Case = (Box<dyn Optimizer>, Box<dyn Optimizer>, &'static str);
+    let cases: Vec<Case> = vec![
         (
             Box::new(Adam::with_weight_decay(0.05, 0.1)),
             Box::new(Adam::new(0.7)),
