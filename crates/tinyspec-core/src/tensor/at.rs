@@ -190,7 +190,7 @@ impl Call {
 }
 
 impl Tensor {
-    /// The part of this tensor at `picks`, from the first axis on, as NumPy and PyTorch index: a number picks a position
+    /// The part of this tensor at `picks`, from the first axis on, as PyTorch indexes: a number picks a position
     /// and drops the axis, a range keeps what it covers (negative ends count from the end, what lies outside is cut off),
     /// [`stepped`] takes every n-th, [`Rest`] skips to the last axes, [`NewAxis`] adds one. An integer tensor picks the
     /// positions that it holds, several are paired; outside they read 0. A bool tensor picks where it is true, as the
