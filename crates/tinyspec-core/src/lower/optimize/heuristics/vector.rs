@@ -49,9 +49,8 @@ impl Planner<'_> {
                     accumulates = true;
                     continue;
                 }
-                if contiguous(axis) > 0 || inside.is_empty() {
-                    split.push((axis, self.target.accumulators.clamp(1, 8) as i64 / 2));
-                }
+                // Terms that lie apart, too, are added up beside each other: a single sum waits for the one before.
+                split.push((axis, self.target.accumulators.clamp(1, 8) as i64 / 2));
                 veto |= crossed;
             }
             let last = last.filter(|_| !veto);
