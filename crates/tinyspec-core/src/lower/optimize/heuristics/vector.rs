@@ -49,8 +49,11 @@ impl Planner<'_> {
                     accumulates = true;
                     continue;
                 }
-                // Terms that lie apart, too, are added up beside each other: a single sum waits for the one before.
-                split.push((axis, self.target.accumulators.clamp(1, 8) as i64 / 2));
+                // Terms that lie apart, too, are added up beside each other where they fill a vector: a single sum waits for the
+                // one before.
+                if contiguous(axis) > 0 || inside.is_empty() || self.trips(axis) >= lanes {
+                    split.push((axis, self.target.accumulators.clamp(1, 8) as i64 / 2));
+                }
                 veto |= crossed;
             }
             let last = last.filter(|_| !veto);
