@@ -10,7 +10,7 @@ pub mod block;
 #[path = "../../benches/blocks/families/mod.rs"]
 mod families;
 
-/// Of each block the forward pass, and the gradients that its training step asks for.
+/// The forward pass of each block, and the gradients of its training step.
 pub fn programs() -> impl Iterator<Item = Program> {
     families::all()
         .into_iter()

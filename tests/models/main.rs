@@ -334,7 +334,7 @@ fn total<B>(net: &Optional, x: &Tensor<f32, B, 4>) -> Tensor<f32> {
     net.forward(x).sum(.., false)
 }
 
-/// The graph has the tensors that the type says, and a tensor in the place of another would go unnoticed.
+/// The graph is traced for the tensors that the type declares: a model with as many other tensors must not pass unnoticed.
 #[test]
 fn a_model_has_the_tensors_that_its_type_says() -> Result<()> {
     let _alone = alone();

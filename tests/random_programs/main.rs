@@ -149,7 +149,7 @@ fn a_loop_in_a_loop_over_the_same_range() {
     agrees(&program, stages::check);
 }
 
-/// On several devices too, a maximum that was read is computed again beside the terms that its gradient compares it with.
+/// Also on several devices, a maximum that was read is recomputed together with the terms that its gradient compares it with.
 #[test]
 fn a_maximum_that_was_read_equals_one_of_its_terms() {
     let program = Program {

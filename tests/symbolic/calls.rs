@@ -242,7 +242,7 @@ fn windows<N>(x: &Tensor<f32, N>) -> Tensor<f32, { N - 4 }, 5> {
     x.unfold(0, 5, 1)
 }
 
-/// What the graph for all sizes does with it, `shrink`, is not what the user wrote.
+/// The message names the op that the user wrote, not the `shrink` that it expands to.
 #[test]
 fn an_op_that_a_size_is_too_small_for_is_named() -> Result<()> {
     let _alone = crate::alone();
@@ -269,7 +269,7 @@ fn shifted<N>(x: &Tensor<f32, { N - 2 }>, y: &Tensor<f32, N>) -> Tensor<f32, { N
     sums.at(1..)
 }
 
-/// `{ N - 3 }` says that `N` is at least 3: a part from 3 on is of `N - 3` elements, and not of none.
+/// `{ N - 3 }` implies that `N` is at least 3, so that `x.at(3..)` has `N - 3` elements rather than `max(0, N - 3)`.
 #[test]
 fn a_size_that_is_declared_is_not_negative() -> Result<()> {
     let _alone = crate::alone();

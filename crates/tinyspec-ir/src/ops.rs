@@ -87,7 +87,7 @@ pub(crate) fn axis_of(op: &str, axis: i64, shape: &[Dim]) -> Result<usize> {
     })
 }
 
-/// As [`axis_of`], where an axis is added to `shape`: the new one may be the last.
+/// As [`axis_of`], for an axis that is inserted into `shape`: it may come last.
 pub(crate) fn new_axis_of(op: &str, axis: i64, shape: &[Dim]) -> Result<usize> {
     let places = shape.len() as i64 + 1;
     let position = if axis < 0 { axis + places } else { axis };
@@ -175,8 +175,7 @@ pub(crate) fn given(b: &mut dyn Builder, x: NodeId, value: f64) -> NodeId {
     b.number(value)
 }
 
-/// As [`given`], for a number that becomes an element of the result. An integer dtype must be able to represent it; infinities
-/// saturate to the ends of its range.
+/// As [`given`], for a number that fills elements of the result. An integer dtype must be able to represent it; infinities saturate.
 pub(crate) fn given_element(b: &mut dyn Builder, op: &str, x: NodeId, value: f64) -> Result<NodeId> {
     let dtype = dtype_of(b, x);
     if dtype.is_int() && !value.is_infinite() {
@@ -216,22 +215,22 @@ pub(crate) fn in_wide(
     computed_in(b, x, DType::accumulator, function)
 }
 
-/// A function that is infinite at the ends of its domain: what is inside of it, and what is at an end.
+/// Which elements of an argument lie inside the domain of a function that is infinite at the ends, and which lie at an end.
 pub(crate) struct Bounded {
-    /// A function sees a number of the domain in the place of the others: their slopes would be multiplied by 0.
+    /// All other elements are replaced by a number inside the domain before the function is applied, so that their slopes are finite.
     pub inside: NodeId,
     at_end: NodeId,
 }
 
 impl Bounded {
-    /// Inside is what has `lesser < greater`; at an end they are equal.
+    /// An element is inside if `lesser < greater`, and at an end if they are equal.
     pub fn below(b: &mut dyn Builder, lesser: NodeId, greater: NodeId) -> Result<Bounded> {
         let inside = b.alu(Op::CmpLt, &[lesser, greater])?;
         Ok(Bounded { inside, at_end: arithmetic::eq(b, lesser, greater)? })
     }
 
-    /// The value inside; at an end an infinity with the sign of `argument`, which is not 0 there and has the slope's direction;
-    /// nan elsewhere. As it is a product with the argument, the slope is infinite or nan too.
+    /// The function's value inside; an infinity with the sign of `argument` at an end; nan outside. The last two are products with
+    /// the argument, which is not 0 there, so that the slopes are infinite or nan as well.
     pub fn finish(self, b: &mut dyn Builder, value: NodeId, argument: NodeId) -> Result<NodeId> {
         // Inside, the branch that is not taken has a finite slope.
         let (one, infinity, nan) = (like(b, value, 1.0), like(b, value, f64::INFINITY), like(b, value, f64::NAN));

@@ -13,8 +13,8 @@ pub struct NamedDim {
     pub min: i64,
     /// Greatest value.
     pub max: i64,
-    /// Least value for which the sizes that the signature writes are sizes: 2 where it has `{ N - 2 }`. The body is traced for no
-    /// smaller one, and no number is; of a dim that a caller leaves open, the sizes are checked when it is called.
+    /// The least value for which no size in the signature is negative: 2 if it has `{ N - 2 }`. The body is traced for values from
+    /// there on, and numbers are checked against it; the sizes of a dim that a caller leaves open are checked at its call.
     pub implied: i64,
 }
 
@@ -27,7 +27,7 @@ impl NamedDim {
         NamedDim { name: name.into(), min: 0, max: NamedDim::MAX, implied: 0 }
     }
 
-    /// Least value where it is found to be `size`.
+    /// The least value to require of `size`, which a call binds the dim to.
     fn least_of(&self, size: &Dim) -> i64 {
         if size.as_const().is_some() { self.min.max(self.implied) } else { self.min }
     }

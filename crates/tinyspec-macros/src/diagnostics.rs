@@ -87,7 +87,7 @@ pub enum Adaptation {
     Whole,
     /// A list of sizes of several types, as dims.
     Sizes,
-    /// A number on the left of a tensor, of whatever type.
+    /// A number of any type as the left operand of a tensor.
     Left,
 }
 

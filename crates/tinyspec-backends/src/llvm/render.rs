@@ -272,7 +272,7 @@ impl Renderer<'_, '_> {
         let current = self.emit.block();
         self.emit.enter_before_end(level.before);
         let result = body(self);
-        // The block has ended where an operand of a value that goes before a loop is itself emitted on demand.
+        // The current block may already have a terminator: hoisting nests when a hoisted value's operand is emitted on demand.
         self.emit.enter_before_end(current);
         result
     }

@@ -3,10 +3,9 @@
 use super::states::Buffer;
 use super::tracing::Tracing;
 use super::{Body, Function, Prepared, rewritten};
-use crate::nn::{Model, Name, Role};
+use crate::nn::Role;
 use crate::tensor::{Element, Scalar, Tensor, become_gradients};
 use crate::{Error, Result};
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -343,7 +342,7 @@ impl EmbeddedFunction {
         Ok(Some(self.of_sizes(function, &found, &dims)?.rewritten(self.permissions, self.strict)?))
     }
 
-    /// What running the body on placeholders of these types builds, where the named dims have these values.
+    /// Traces the body again, for inputs of these types and these values of the named dims.
     #[track_caller]
     fn of_sizes(&self, function: &Function, found: &[(DType, Shape)], dims: &[Dim]) -> Result<Function> {
         let signature = function.signature();
@@ -364,11 +363,12 @@ impl EmbeddedFunction {
         })
     }
 
-    /// The op of the body that refuses these sizes, in the user's words: the graph for all sizes has only what it is made of.
+    /// The error of the op in the body that refuses these sizes. The graph for all sizes cannot name it: composed ops are expanded
+    /// there.
     #[track_caller]
     fn refusal(&self, function: &Function, arguments: &[&Tensor]) -> Option<Error> {
         let found = types(arguments).ok()?;
-        // Some bounds follow from sizes such as `{ N - 2 }`: what the op says is nearer to the reason.
+        // Bounds implied by sizes such as `{ N - 2 }` are ignored: the op's own message explains more.
         let mut signature = function.signature().clone();
         signature.dims.iter_mut().for_each(|dim| (dim.min, dim.implied) = (0, 0));
         let dims = signature.bind_or_empty(&found).ok()?;
@@ -545,45 +545,6 @@ pub fn call_gradient<const COUNT: usize>(
         let result = results.get(number).or(results.first()).cloned();
         result.unwrap_or_else(|| Tensor::failed(Error::refused(ErrorKind::Gradient, function.name, "no float input")))
     })
-}
-
-/// Appends the tensors of a model that is the argument `name`. Its type says which these are, and the graph was made of them:
-/// where the model has others, the first that is wrong is an error in its place.
-#[doc(hidden)]
-#[track_caller]
-pub fn push_model<'a, M: Model>(
-    function: &EmbeddedFunction,
-    arguments: &mut Vec<&'a Tensor>,
-    name: &str,
-    model: &'a M,
-    wrong: &'a OnceCell<Tensor>,
-) {
-    let location = Location::caller();
-    let expected = function.get().map_or(&[][..], |function| &function.signature().inputs);
-    let refuse = |message: String| {
-        let error = tinyspec_ir::Error::new(ErrorKind::Arity, function.name, message).help(
-            "a #[function] knows a model by its type: an `Option` has a value unless its field is `#[model(none)]`, \
-             and a `Vec` has `#[model(len = …)]` elements; another choice is another struct",
-        );
-        wrong.get_or_init(|| Tensor::failed(Error::Graph(error.at(location))))
-    };
-    model.visit(Name::ROOT, &mut |path, _, tensor| {
-        let missing = match expected.get(arguments.len()) {
-            Some(input) if !path.is_inside(name, &input.name) => Some(&input.name),
-            _ => None,
-        };
-        arguments.push(match missing {
-            None if arguments.len() < expected.len() || expected.is_empty() => tensor,
-            Some(missing) if expected.iter().any(|input| path.is_inside(name, &input.name)) => {
-                refuse(format!("`{missing}` is missing: the function was made for a model that has it"))
-            }
-            _ => refuse(format!("`{}` is unknown: the function was made for a model without it", path.inside(name))),
-        });
-    });
-    let is_of_model = |input: &&Input| input.name.strip_prefix(name).is_some_and(|rest| rest.starts_with(['.', '[']));
-    if let Some(missing) = expected.get(arguments.len()).filter(is_of_model) {
-        arguments.push(refuse(format!("`{}` is missing: the function was made for a model that has it", missing.name)));
-    }
 }
 
 /// Dtypes and shapes.

@@ -5,6 +5,7 @@ mod callable;
 mod check;
 mod embedded;
 mod kernel;
+mod model_argument;
 mod prepare;
 mod program;
 mod states;
@@ -21,10 +22,12 @@ pub use embedded::{EmbeddedFunction, Results, ScalarArgument};
 #[doc(hidden)]
 pub use embedded::{
     HasFunction, HasGradient, NO_FUNCTION, NoFunctions, call, call_gradient, constant, gradients, method, method_size,
-    next_input, push_model,
+    next_input,
 };
 #[doc(hidden)]
 pub use kernel::{KernelArgument, call_kernel, kernel_constant};
+#[doc(hidden)]
+pub use model_argument::push_model;
 pub use prepare::Prepared;
 pub use program::Program;
 #[doc(hidden)]

@@ -315,8 +315,8 @@ impl Walk {
         None
     }
 
-    /// Gradients of calls of which the roots need some, but not all that the program holds. One by one, each would be computed by
-    /// a program of its own, with the forward pass in it.
+    /// If the roots need only some gradients of a `grad` call, all gradients of that call which the program still holds. Computed
+    /// one by one, each would repeat the forward pass in a program of its own.
     pub fn gradients_beside(&self) -> Vec<Arc<Node>> {
         let mut calls: SmallVec<[&Arc<[Weak<Node>]>; 1]> = SmallVec::new();
         for gradients in self.entries.iter().filter_map(|entry| entry.node.gradients()) {

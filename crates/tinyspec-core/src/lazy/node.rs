@@ -36,9 +36,9 @@ pub(crate) struct Node {
     handles: AtomicU32,
     /// Number of runs that computed this node only as an intermediate value.
     runs_on_the_way: AtomicU8,
-    /// Whether a gradient went through it.
+    /// Whether a gradient has been taken through it.
     is_differentiated: AtomicBool,
-    /// The gradients of the call that this one is a result of.
+    /// All results of the `grad` call that returned this gradient.
     gradients: OnceLock<Arc<[Weak<Node>]>>,
     state: RwLock<State>,
 }
@@ -310,12 +310,12 @@ impl Node {
         }
     }
 
-    /// Whether a gradient went through it.
+    /// Whether a gradient has been taken through it.
     pub fn is_differentiated(&self) -> bool {
         self.is_differentiated.load(Ordering::Relaxed)
     }
 
-    /// A gradient went through it, and has what it needs of what this node held.
+    /// Notes that a gradient has been taken through it, and releases what it held for that.
     pub fn become_differentiated(&self) {
         self.is_differentiated.store(true, Ordering::Relaxed);
         if let Some(computed) = self.computed() {
@@ -323,16 +323,16 @@ impl Node {
         }
     }
 
-    /// These are the gradients of one call.
+    /// Notes that these are the gradients of one call.
     pub fn become_gradients(nodes: &[&Arc<Node>]) {
         let all: Arc<[Weak<Node>]> = nodes.iter().map(|node| Arc::downgrade(node)).collect();
         for node in nodes.iter().filter(|_| nodes.len() > 1) {
-            // One that an earlier call gave stays a result of that one.
+            // A node that an earlier call returned stays with that call.
             let _ = node.gradients.set(all.clone());
         }
     }
 
-    /// The gradients of the call that this one is a result of; none where it is the only one.
+    /// All results of the `grad` call that returned this gradient, if there are several.
     pub fn gradients(&self) -> Option<&Arc<[Weak<Node>]>> {
         self.gradients.get()
     }

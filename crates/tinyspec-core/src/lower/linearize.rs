@@ -2,8 +2,8 @@
 //!
 //! A node stands in the innermost loop among the Ranges it depends on, so what a loop does not change is computed
 //! outside of it; but for reads of places that may not be there unless the loop has a trip (`places.rs`). Within a loop the order is that of a walk from the effects down to their sources: a value is made
-//! right before its first use, which keeps few of them alive at once, but where another order keeps fewer (`pressure.rs`), and
-//! but for long chains, which take turns (`interleave.rs`).
+//! right before its first use, which keeps few of them alive at once. Exceptions are orders that keep even fewer alive
+//! (`pressure.rs`), and long chains, which are interleaved (`interleave.rs`).
 //! Effects under one condition become blocks (`conditions.rs`).
 
 mod conditions;

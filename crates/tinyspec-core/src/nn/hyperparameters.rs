@@ -22,7 +22,7 @@ pub(super) fn share(name: &'static str, value: f32) -> Hyperparameter {
     Hyperparameter { name, value, is_below_one: true }
 }
 
-/// Whether something is done: 1 or 0.
+/// A flag, as 1 or 0.
 pub(super) fn flag(name: &'static str, value: bool) -> Hyperparameter {
     amount(name, value.into())
 }
@@ -62,7 +62,7 @@ pub(super) fn require(op: &str, holds: bool, explanation: impl Into<String>) -> 
     Err(Error::Graph(error.at(Location::caller())))
 }
 
-/// What an optimiser is made with, and all of its numbers and flags: they are checked, and saved with a training.
+/// The options of an optimiser, as numbers: they are checked when it is made, and saved with a training.
 pub(super) trait Options: Copy {
     fn numbers(&self) -> Vec<Hyperparameter>;
 }
@@ -76,7 +76,7 @@ pub(super) fn checked<O: Options>(op: &str, options: O) -> Result<O> {
     Ok(options)
 }
 
-/// The numbers with their names, as they are saved.
+/// The options by name, as they are saved.
 pub(super) fn named<O: Options>(options: &Result<O>) -> Result<Vec<(&'static str, f32)>> {
     let numbers = options.clone()?.numbers();
     Ok(numbers.into_iter().map(|number| (number.name, number.value)).collect())

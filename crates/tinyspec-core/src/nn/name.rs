@@ -36,7 +36,7 @@ impl<'a> Name<'a> {
         Name(Some((self, Segment::Item(number))))
     }
 
-    /// As Rust writes it, in a variable: `net.layers[0].weight`.
+    /// The path as a Rust expression that starts at a variable: `net.layers[0].weight`.
     pub(crate) fn inside(&self, variable: &str) -> String {
         let Some((outer, segment)) = &self.0 else { return variable.to_string() };
         match segment {
@@ -45,12 +45,12 @@ impl<'a> Name<'a> {
         }
     }
 
-    /// Whether [`Name::inside`] gives this text.
+    /// Whether `text` is what [`Name::inside`] returns.
     pub(crate) fn is_inside(&self, variable: &str, text: &str) -> bool {
         self.end_in(variable, text) == Some("")
     }
 
-    /// What follows in a text that begins with this name.
+    /// The rest of `text` after this path, if it starts with it.
     fn end_in<'t>(&self, variable: &str, text: &'t str) -> Option<&'t str> {
         let Some((outer, segment)) = &self.0 else { return text.strip_prefix(variable) };
         let rest = outer.end_in(variable, text)?;

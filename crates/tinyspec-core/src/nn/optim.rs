@@ -69,8 +69,8 @@ pub trait Optimizer {
     /// and the state of a step together.
     ///
     /// # Errors
-    /// When there are not as many gradients as weights, one has not the shape of its weight, a weight is not of floats, weights of the step before
-    /// cannot be computed, or the optimiser was made with impossible numbers, such as a negative learning rate.
+    /// When there are not as many gradients as weights, a gradient does not have the shape of its weight, a weight does not have a
+    /// float dtype, weights of the step before cannot be computed, or the optimiser was made with impossible numbers, such as a negative learning rate.
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()>;
 
@@ -91,9 +91,9 @@ pub trait Optimizer {
         plain.rsplit_once("::").map_or(plain, |(_, name)| name)
     }
 
-    /// What it was made with (betas, momentum, …), by name; a flag is 0 or 1. [`save_training`](super::save_training) writes it
-    /// down, and [`resume`](super::resume) refuses an optimiser with other options. One that says nothing here is resumed
-    /// with any.
+    /// The options that it was made with (betas, momentum, …), by name; a flag is 0 or 1.
+    /// [`save_training`](super::save_training) saves them, and [`resume`](super::resume) refuses an optimiser whose options
+    /// differ. The default has none, so that any options are accepted.
     ///
     /// # Errors
     /// When it was made with impossible numbers.

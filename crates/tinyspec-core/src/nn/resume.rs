@@ -13,12 +13,12 @@ use tinyspec_ir::DType;
 /// What the names of an optimiser's state begin with; that of its type follows.
 const OPTIMIZER: &str = "optimizer.";
 
-/// What the names of the options begin with that it was made with.
+/// The prefix of the names of the optimiser's options.
 const OPTION: &str = "option.";
 
 /// Writes all that a training goes on from into one file of safetensors: the number of steps that are done, the model
-/// (`model.…`), the optimiser (`optimizer.Adam.…`), the options that it was made with (`option.…`) and the state that random
-/// tensors are drawn from. [`resume`] reads it.
+/// (`model.…`), the state of the optimiser (`optimizer.Adam.…`), its options (`option.…`) and the state of the random number
+/// generator. [`resume`] reads it.
 ///
 /// The file takes the place of an older one when it is whole.
 ///
@@ -90,9 +90,9 @@ pub fn save_training(
 /// ```
 ///
 /// # Errors
-/// When the file cannot be read; when it is of another optimiser, or of one with other options; or when names are missing or unexpected, or shapes or dtypes
-/// differ, of the model or of the optimiser: all of them are listed, and nothing is changed. Which weights the optimiser
-/// was given nobody knows before its next step, which refuses others.
+/// When the file cannot be read; when it is of another optimiser, or of one with other options; or when names are missing or
+/// unexpected, or shapes or dtypes differ, of the model or of the optimiser: all of them are listed, and nothing is changed.
+/// Which weights the optimiser was given is unknown until its next step, which refuses others.
 #[track_caller]
 pub fn resume<M: Model>(path: impl AsRef<Path>, optimizer: &mut dyn Optimizer) -> Result<(usize, M)> {
     let path = path.as_ref();
@@ -141,7 +141,7 @@ pub fn resume<M: Model>(path: impl AsRef<Path>, optimizer: &mut dyn Optimizer) -
     Ok((usize::try_from(steps).unwrap_or(usize::MAX), model))
 }
 
-/// How the options of the optimiser differ from those in the file. One that only the optimiser has may be younger than the file.
+/// How the options of the optimiser differ from those in the file. An option that the file lacks may be newer than the file.
 fn other_options(optimizer: &dyn Optimizer, found: &BTreeMap<String, f32>) -> Result<Option<String>> {
     let (kind, own) = (optimizer.kind(), optimizer.options()?);
     let differences = found.iter().filter_map(|(name, &saved)| match own.iter().find(|(own, _)| own == name) {

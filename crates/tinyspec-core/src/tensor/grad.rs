@@ -16,12 +16,12 @@ use tinyspec_ir::{Arg, Builder, DType, ErrorKind, Graph, NodeId, Op, gradient};
 /// tensor, and so is what a method returns that has nothing to do, as `reshape` to the shape that is there or `cast` to the
 /// dtype. All may be asked for: what a program starts from, values on the way, and what was detached.
 ///
-/// The first read of one of these gradients, or of something made of it, computes all of them that the program still has.
+/// The first read of one of these gradients, or of a value computed from it, computes all those that the program still holds.
 ///
-/// Reading a tensor changes no gradient: how it was computed is remembered. A loss that was read keeps the tensors that it was
-/// computed from, until its gradient is asked for or it is dropped; of losses that live on, the last 16 do. Other tensors keep
-/// no memory for that: where a derivative needs a value that nobody holds any more it is computed again, and data that are
-/// gone are an error; numbers that were passed, keys of random values and positions of masks, of which the caller has no
+/// Reading a tensor changes no gradient: how it was computed is remembered. A loss that was read keeps the tensors it was computed
+/// from alive until its gradient is taken or it is dropped; only the 16 most recent losses of a thread do. Other tensors keep
+/// nothing alive for that: if a derivative needs a value that nobody holds any more, it is computed again, and lost data are
+/// an error; numbers that were passed, keys of random values and positions of masks, of which the caller has no
 /// tensor, are kept. What was detached, such as a weight by an optimiser's step, is data; a state that was assigned is made of what it was assigned.
 ///
 /// ```
@@ -183,7 +183,7 @@ pub(crate) fn connected(
     gradients
 }
 
-/// The first run that needs some of these computes all of them.
+/// Makes the first run that needs some of these gradients compute all of them.
 pub(crate) fn become_gradients<'a>(tensors: impl Iterator<Item = &'a Tensor>) {
     let nodes: Vec<&Arc<Node>> = tensors.filter_map(|tensor| tensor.node().ok()).collect();
     Node::become_gradients(&nodes);

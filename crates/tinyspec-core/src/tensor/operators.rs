@@ -1,8 +1,9 @@
 //! Rust's operators, with tensors and numbers on either side.
 //!
 //! On the right stands a number of any type, on the left an `f64`, an `i32` or a `bool`: with a second type of a kind rustc
-//! would not know what a literal is, and refuse `(1.0 - &x).sqrt()`. In a `#[function]` numbers of all types stand there, as
-//! [`Left`]. A number that was passed to a `#[function]` is a `&Tensor` for its body, and `&rate` a `&&Tensor`.
+//! could not infer the type of a literal, and would refuse `(1.0 - &x).sqrt()`. A `#[function]` wraps left operands in [`Left`], so
+//! that numbers of all types are allowed. A number that was passed to a `#[function]` is a `&Tensor` in its body, and `&rate` a
+//! `&&Tensor`.
 
 use super::Tensor;
 use super::methods::{Call, Operand};
@@ -11,7 +12,8 @@ use std::panic::Location;
 use tinyspec_ir::ops::arithmetic;
 use tinyspec_ir::{DType, Dim};
 
-/// A number of any type on the left of a tensor: the typed copy of a `#[function]` knows that it stands there.
+/// A left operand of any number type. The typed copy of a `#[function]` wraps its left operands in it, which spares rustc the
+/// inference.
 #[doc(hidden)]
 pub struct Left<N>(pub N);
 

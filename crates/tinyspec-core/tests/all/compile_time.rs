@@ -45,7 +45,7 @@ fn chains_compile_in_linear_time() -> Result<(), Error> {
     Ok(())
 }
 
-/// A kernel of them has as many inputs.
+/// One kernel gets as many inputs.
 #[test]
 fn writing_many_tensors_into_one_compiles_in_linear_time() -> Result<(), Error> {
     let written = |count: usize| {

@@ -445,7 +445,7 @@ fn sums_of_products_of_several_tensors() {
     });
 }
 
-/// As its value, or descent would go on from a loss that is nan without a sign of it in the weights.
+/// As its value is: otherwise a training would go on from a nan loss, with no trace of it in the weights.
 #[test]
 fn the_gradient_of_a_loss_is_nan_where_a_target_is_no_class() {
     on_each_device(|| {

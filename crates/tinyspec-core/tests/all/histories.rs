@@ -23,7 +23,7 @@ fn reading_an_intermediate_changes_no_gradient() -> Result<(), Error> {
     Ok(())
 }
 
-/// Read one after the other, each would be a program of its own.
+/// If each gradient were computed at its own read, each would take a program of its own.
 #[test]
 fn the_first_read_of_a_gradient_computes_those_beside_it() -> Result<(), Error> {
     let (x, w, b) = (row(&[1.0, 2.0]), row(&[3.0, -1.0]), row(&[0.5, 0.5]));
@@ -32,7 +32,7 @@ fn the_first_read_of_a_gradient_computes_those_beside_it() -> Result<(), Error> 
     assert_eq!(by_norm[0].square().sum(.., false).item::<f32>()?, 450.0);
     assert!(by_norm.iter().all(Tensor::is_realized));
     assert_eq!(by_norm[1].to_vec::<f32>()?, [7.0, -6.0]);
-    // What needs all of them, as a step does, keeps none; nor is one computed that the program has dropped.
+    // A program that uses all of them, as a step does, materialises none. A gradient that was dropped is not computed.
     let together = gradients()?;
     let sum = together.iter().fold(row(&[0.0, 0.0]), |sum, gradient| sum + gradient);
     assert_eq!(sum.to_vec::<f32>()?, [35.0, -6.0]);
@@ -227,7 +227,7 @@ fn a_short_chain_of_readings_is_followed() -> Result<(), Error> {
     Ok(())
 }
 
-/// The loss of a batch that is gone when the loss returns, as a function of a program computes it.
+/// The loss of a batch that is a local variable here.
 fn local_loss(w: &Tensor, scale: f32) -> Tensor {
     let batch = row(&[1.0, 2.0, 3.0]) * scale;
     let batch = batch.realize().expect("a batch").clone();

@@ -641,7 +641,7 @@ fn an_axis_may_be_padded_inside_of_one_of_a_single_trip() {
     }
 }
 
-/// Neighbouring elements of a row of products, whose addresses both versions of the loop share.
+/// Both versions of a loop share the addresses of adjacent elements.
 #[test]
 fn stores_of_a_further_version_have_an_order() {
     let schedule = ["split(a, 2 u)", "swap(a, b)", "padto(a, 5)"].map(|op| op.parse::<OptOp>().unwrap());

@@ -377,7 +377,7 @@ fn numbers_stand_left_of_tensors_and_references() {
     });
 }
 
-/// The slopes of what is written by magnitudes, where the sign changes and where a domain ends.
+/// Slopes of functions that are composed from magnitudes, where the sign changes and at the ends of domains.
 #[test]
 fn slopes_at_zero_and_at_the_ends_of_domains() {
     let (inf, nan) = (f32::INFINITY, f32::NAN);

@@ -49,7 +49,7 @@ fn absurd_sizes_are_refused_for_what_they_are() {
     }
 }
 
-/// A mistake is told in the numbers that were written.
+/// Messages quote the numbers that the user wrote.
 #[test]
 fn refusals_show_what_was_written() {
     refused(&Tensor::ones([6]).reshape([4, -1]), "reshape: -1 stands for 6 / 4 in [4, -1]");

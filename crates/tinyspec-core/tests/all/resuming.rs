@@ -288,7 +288,7 @@ fn a_file_that_is_no_training_is_refused() -> Result<(), Error> {
     Ok(())
 }
 
-/// As files were before options were saved.
+/// Removes the options, as in files that were written before options were saved.
 fn without_options(file: &Path) -> Result<(), Error> {
     let mut found = load(file)?;
     found.retain(|name, _| !name.starts_with("option."));
@@ -344,7 +344,7 @@ fn an_optimiser_with_other_options_is_refused() -> Result<(), Error> {
         without_options(&file)?;
         resume::<Line>(&file, &mut *other)?;
     }
-    // The learning rate is no option: it changes while a training goes on.
+    // The learning rate is not an option: it is part of the state.
     save_training(&file, 0, &model, &Adam::new(0.05))?;
     let mut adam = Adam::new(0.7);
     resume::<Line>(&file, &mut adam)?;

@@ -111,7 +111,7 @@ pub fn fmod(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
     let (x, y) = promote(b, "fmod", x, y)?;
     let zero = like(b, x, 0.0);
     if dtype_of(b, x).is_float() {
-        // Not abs of x: its slope at 0 is 0, and this one's is 1.
+        // Not `abs(x)`, whose slope at 0 is 0: the slope here is 1.
         let (negative, minus) = (is_negative(b, x)?, neg(b, x)?);
         let magnitude = b.alu(Op::Where, &[negative, minus, x])?;
         let y_abs = super::elementwise::abs(b, y)?;

@@ -58,7 +58,7 @@ impl Literal {
     /// The constant of `dtype`: floats round, whole numbers stay what they are.
     ///
     /// # Errors
-    /// When the value is beyond what `dtype` reaches.
+    /// When `dtype` cannot represent the value.
     pub fn constant(self, dtype: DType) -> Result<Const> {
         let constant = match self {
             Literal::Bool(value) => Const::int(dtype, value.into()),
@@ -74,10 +74,10 @@ impl Literal {
         }))
     }
 
-    /// As [`Literal::constant`], where no tensor stands beside it: the dtype itself was asked for.
+    /// As [`Literal::constant`], if the user asked for the dtype itself.
     ///
     /// # Errors
-    /// When the value is beyond what `dtype` reaches.
+    /// When `dtype` cannot represent the value.
     pub fn constant_of(self, dtype: DType) -> Result<Const> {
         self.constant(dtype).map_err(|_| {
             self.refused(dtype).help(match self.least_dtype(dtype) {

@@ -46,7 +46,7 @@ pub fn logit(b: &mut dyn Builder, x: NodeId, eps: f64) -> Result<NodeId> {
         let x = if eps > 0.0 { super::elementwise::clip(b, x, eps, 1.0 - eps)? } else { x };
         let (zero, half, one) = (like(b, x, 0.0), like(b, x, 0.5), like(b, x, 1.0));
         let rest = sub(b, one, x)?;
-        // Negative or 0 of what is not between 0 and 1.
+        // Not positive unless the argument is between 0 and 1.
         let least = super::arithmetic::minimum(b, x, rest)?;
         let bounded = Bounded::below(b, zero, least)?;
         let inner = b.alu(Op::Where, &[bounded.inside, x, half])?;

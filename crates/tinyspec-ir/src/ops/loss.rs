@@ -161,7 +161,8 @@ pub(super) fn check_targets(b: &dyn Builder, op: &str, predictions: NodeId, targ
     Ok(())
 }
 
-/// The prediction for each target that [`check_targets`] has accepted, and whether that is a class; for one that is not, the prediction for class 0.
+/// The prediction for each target that [`check_targets`] has accepted, and whether the target is a class; the prediction for class 0
+/// if it is not.
 pub(super) fn picked(b: &mut dyn Builder, op: &str, predictions: NodeId, target: NodeId) -> Result<[NodeId; 2]> {
     let shape = shape_of(b, predictions);
     let is_class = is_class(b, target, &shape[shape.len() - 1])?;
@@ -172,7 +173,7 @@ pub(super) fn picked(b: &mut dyn Builder, op: &str, predictions: NodeId, target:
     Ok([super::movement::squeeze(b, picked, Some(&[-1]))?, is_class])
 }
 
-/// `losses` where they are `valid`, nan elsewhere. It is a product, so that the gradient is nan there too.
+/// `losses` where `valid` holds, nan elsewhere: by a product, so that the gradient is nan as well.
 pub(super) fn nan_unless(b: &mut dyn Builder, valid: NodeId, losses: NodeId) -> Result<NodeId> {
     let (one, nan) = (like(b, losses, 1.0), like(b, losses, f64::NAN));
     let factor = b.alu(Op::Where, &[valid, one, nan])?;

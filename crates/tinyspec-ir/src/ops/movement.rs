@@ -20,7 +20,7 @@ pub fn reshape(b: &mut dyn Builder, x: NodeId, shape: &[Dim]) -> Result<NodeId> 
         let known = product(&mut target.iter().filter(|dim| !dim.is(-1)));
         let (left, by) = total.ratio(&known);
         if known.is(0) || !left.modulo(&by).is(0) {
-            // Numbers as they were written; of named dims what they do not have in common.
+            // Numbers as the user wrote them; for named dims the reduced fraction.
             let is_number = total.as_const().is_some() && known.as_const().is_some();
             let (over, under) = if is_number { (&total, &known) } else { (&left, &by) };
             let why = if left.as_const().is_some() && by.as_const().is_some() { "" } else { " for every size" };

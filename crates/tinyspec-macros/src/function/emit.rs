@@ -157,7 +157,7 @@ impl Parameters {
         Parameters { declared, shared, prelude, arguments, flags, bound, updated, given_states }
     }
 
-    /// Makes of the parameters what a call of `function` takes.
+    /// Converts the parameters to the arguments of a call of `function`.
     pub fn prelude(&self, function: &TokenStream) -> TokenStream {
         let (graph, prelude) = (local("graph"), &self.prelude);
         quote! {

@@ -222,7 +222,7 @@ impl FunctionSignature {
         }
     }
 
-    /// What the signature says of its dims without a word: in `{ N - 2 }` elements `N` is at least 2.
+    /// The bounds that the sizes in a signature imply for its dims: `{ N - 2 }` implies that `N` is at least 2.
     fn least_sizes(&self) -> HashMap<String, i64> {
         let mut sizes = HashMap::new();
         let results = self.result.iter().flat_map(ResultType::tensors).map(|tensor| &tensor.shape);
@@ -241,7 +241,7 @@ impl FunctionSignature {
         sizes
     }
 
-    /// As [`FunctionSignature::read`], where dims have at least these sizes.
+    /// As [`FunctionSignature::read`], with these least values of the dims.
     fn read_from(
         least: &HashMap<String, i64>,
         written: &syn::Signature,

@@ -22,8 +22,8 @@ pub(crate) const LOCAL_BASE: u64 = 1024;
 /// read, and has to stay as it is. All memory of GPUs is allocated in whole words.
 const WORD: u64 = 4;
 
-/// Bytes of the widest load. Compilers widen a load where the aligned vector that it becomes is in a buffer at least in part:
-/// it cannot leave the page. What it reads beyond the end counts as unwritten.
+/// Bytes of the widest load. Compilers widen a load if the resulting aligned vector overlaps the original: it cannot cross a page.
+/// What it reads beyond the end of the buffer counts as unwritten.
 const VECTOR: u64 = 16;
 
 /// Consecutive bytes that addresses may name.
@@ -45,8 +45,8 @@ impl Region {
     /// One for each parameter, empty for those that are no memory.
     ///
     /// # Safety
-    /// The memory that is given is valid, with the rest of its first word of [`WORD`] bytes and of its last vector of
-    /// [`VECTOR`], and not used elsewhere for as long as the regions live.
+    /// The given memory is valid, including the rest of its first [`WORD`] and of its last [`VECTOR`], and is not used elsewhere
+    /// while the regions live.
     pub unsafe fn of(given: &[Given]) -> Vec<Region> {
         let region = |(number, given): (usize, &Given)| {
             let (name, start, bytes) = match *given {
@@ -63,8 +63,8 @@ impl Region {
     }
 
     /// # Safety
-    /// From `start` on there are `bytes` bytes, which nobody else uses for as long as the region lives; the word of [`WORD`] bytes
-    /// that it begins in and the vector of [`VECTOR`] that it ends in are there whole.
+    /// `bytes` bytes from `start` on are valid, including the rest of the [`WORD`] that they begin in and of the [`VECTOR`] that they
+    /// end in, and nobody else uses them while the region lives.
     pub unsafe fn new(name: String, base: u64, start: *mut u8, bytes: usize) -> Region {
         Region { name, base, start, bytes, is_writable: true, shadow: None, shadow_base: base }
     }
@@ -79,14 +79,14 @@ impl Region {
         first >= self.base && last - self.base < end && end - (last - self.base) >= bytes as u64
     }
 
-    /// Whether aligned accesses stay in words, or in vectors, that are the region's at least in part.
+    /// Whether an aligned access stays in a word, or in a vector, that lies in the region at least in part.
     #[cold]
-    fn holds_part(&self, first: u64, last: u64, bytes: usize, beyond: Beyond) -> bool {
-        let fits = |most: u64| bytes as u64 <= most && last + bytes as u64 <= self.end().next_multiple_of(most);
+    fn holds_part(&self, address: u64, bytes: usize, beyond: Beyond) -> bool {
+        let fits = |most: u64| bytes as u64 <= most && address + bytes as u64 <= self.end().next_multiple_of(most);
         match beyond {
             Beyond::Never => false,
-            Beyond::Words => self.bytes > 0 && first >= self.base & !(WORD - 1) && fits(WORD),
-            Beyond::EndOfVectors => first >= self.base && last < self.end() && fits(VECTOR),
+            Beyond::Words => self.bytes > 0 && address >= self.base & !(WORD - 1) && fits(WORD),
+            Beyond::EndOfVectors => (self.base..self.end()).contains(&address) && fits(VECTOR),
         }
     }
 
@@ -147,7 +147,7 @@ pub(crate) enum Space {
     Local,
 }
 
-/// What of an aligned access may be outside of its region.
+/// Which part of an aligned access may lie outside its region.
 #[derive(Clone, Copy)]
 enum Beyond {
     Never,
@@ -189,6 +189,15 @@ pub(crate) type Known = [[Mask; 2]; MOST_ELEMENTS];
 /// Bytes that are defined or undefined together.
 const PIECE: usize = 2;
 
+/// The halves of the first `count` elements: offset within the access, size in bytes, and the lanes that have a value.
+fn halves<const SIZE: usize>(known: &mut Known, count: usize) -> impl Iterator<Item = (usize, usize, &mut Mask)> {
+    let half = (SIZE / 2).max(PIECE).min(SIZE);
+    known.iter_mut().take(count).enumerate().flat_map(move |(element, halves)| {
+        let start = move |number: usize| element * SIZE + number * half % SIZE;
+        halves.iter_mut().enumerate().map(move |(number, known)| (start(number), half, known))
+    })
+}
+
 /// All memory of a launch.
 pub(crate) struct Memory {
     regions: Vec<Region>,
@@ -224,7 +233,7 @@ impl Memory {
         Ok(Memory { regions, local, _local_bytes: bytes, shadows, granule, launch, width })
     }
 
-    /// Splits the shadow memory of a space into one cell per byte.
+    /// Tracks a memory space byte by byte from now on.
     pub fn watch_bytes(&mut self, space: Space) {
         let granule = std::mem::take(&mut self.granule[usize::from(space == Space::Local)]);
         if granule > 0 {
@@ -279,21 +288,21 @@ impl Memory {
             return Err(self.misaligned(access, bytes, verb));
         }
         let regions = self.space(access.space);
-        let holds = |region: &Region, low: u64, high: u64| {
-            region.holds(low, high, bytes) || region.holds_part(low, high, bytes, beyond)
-        };
         for (number, region) in regions.iter().enumerate() {
-            if access.may_be_in(number) && holds(region, low, high) {
+            if access.may_be_in(number) && region.holds(low, high, bytes) {
                 return Ok(Found::Same(number));
             }
         }
+        let holds = |region: &Region, address: u64| {
+            region.holds(address, address, bytes) || region.holds_part(address, bytes, beyond)
+        };
         let mut each = [0; MOST_LANES];
         for lane in lanes_of(access.mask) {
             let address = access.addresses[lane];
             let found = regions
                 .iter()
                 .enumerate()
-                .position(|(number, region)| access.may_be_in(number) && holds(region, address, address));
+                .position(|(number, region)| access.may_be_in(number) && holds(region, address));
             match found {
                 Some(number) => each[lane] = number as u16,
                 None => return Err(self.outside(access, lane, bytes, verb)),
@@ -383,23 +392,16 @@ impl Memory {
         Ok(known)
     }
 
-    /// What lies behind the end of its region has not been written.
-    #[inline(always)]
+    /// Marks what lies beyond the end of a lane's region as unwritten.
     fn forget_what_is_beyond<const SIZE: usize>(&self, access: &Access, found: &Found, known: &mut Known) {
+        // Lanes that share a region are wholly inside it.
+        if let Found::Same(_) = found {
+            return;
+        }
         for lane in lanes_of(access.mask) {
-            let (end, address) = (self.region(access.space, found.of(lane)).end(), access.addresses[lane]);
-            let inside = end.saturating_sub(address) as usize;
-            if inside >= SIZE * access.count {
-                continue;
-            }
-            let half = (SIZE / 2).max(PIECE).min(SIZE);
-            for (element, known) in known.iter_mut().enumerate().take(access.count) {
-                for (number, known) in known.iter_mut().enumerate() {
-                    if element * SIZE + number * half % SIZE >= inside {
-                        *known &= !(1 << lane);
-                    }
-                }
-            }
+            let inside = self.region(access.space, found.of(lane)).end().saturating_sub(access.addresses[lane]);
+            let beyond = halves::<SIZE>(known, access.count).filter(|&(start, ..)| start as u64 >= inside);
+            beyond.for_each(|(.., known)| *known &= !(1 << lane));
         }
     }
 
@@ -460,14 +462,9 @@ impl Memory {
                     cells.iter().any(|cell| cell.is_written(access.now))
                 };
                 let lanes = 1 << lane | together;
-                let half = (SIZE / 2).max(PIECE).min(SIZE);
-                for (element, known) in known.iter_mut().enumerate().take(access.count) {
-                    for (number, known) in known.iter_mut().enumerate() {
-                        let start = element * SIZE + number * half % SIZE;
-                        let is_known =
-                            (start..start + half).step_by(PIECE).all(|from| is_written(from, PIECE.min(half)));
-                        *known &= if is_known { Mask::MAX } else { !lanes };
-                    }
+                for (start, half, known) in halves::<SIZE>(known, access.count) {
+                    let is_known = (start..start + half).step_by(PIECE).all(|from| is_written(from, PIECE.min(half)));
+                    *known &= if is_known { Mask::MAX } else { !lanes };
                 }
             }
         }
@@ -631,6 +628,7 @@ fn same_address(addresses: &[u64; MOST_LANES], lane: usize) -> Mask {
 
 /// The regions of a wave's addresses.
 enum Found {
+    /// All accesses lie wholly inside this one.
     Same(usize),
     Each(Box<[u16; MOST_LANES]>),
 }

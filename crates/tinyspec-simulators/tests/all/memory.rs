@@ -154,7 +154,7 @@ fn a_word_may_reach_beyond_its_buffer_and_leaves_what_is_there() {
     }
 }
 
-/// Of three words the fourth is read as nobody's: an aligned vector cannot leave the page that it begins in.
+/// A vector load may read past the end of three words, but the fourth counts as unwritten.
 #[test]
 fn a_vector_may_reach_beyond_the_end_of_its_buffer() {
     let run = |body: &str| {

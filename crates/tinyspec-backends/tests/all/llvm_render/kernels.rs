@@ -230,7 +230,7 @@ fn a_scalar_gate_is_every_lanes() {
     }
 }
 
-/// `out[row] = [x[1], x[1]]`: the vector is made before the loop, and so is the lane, which nothing asked for until then.
+/// `out[row] = [x[1], x[1]]`: the broadcast is hoisted out of the loop, and extracts its lane there on demand.
 #[test]
 fn a_lane_is_taken_out_before_the_loop() {
     let rows = 3;

@@ -30,7 +30,8 @@ impl Spread<'_> {
                 let kept = |own| cut::through_reshape(from, own, &props.shape, self.names.len());
                 let source = self.fit(&values[0], from, values[0].axis().and_then(kept).map(|(source, _)| source))?;
                 self.on_each(axis, |spread, number| {
-                    // A twin has to stay one: what is made of it must not be what is made of the original.
+                    // A reshape to the same shape is a deliberate copy of the node. Dropping it would deduplicate its users with those of
+                    // the original.
                     if *from == props.shape {
                         return spread.builder.twin(source[number]);
                     }

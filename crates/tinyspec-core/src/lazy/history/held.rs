@@ -1,15 +1,15 @@
-//! Inputs that live on because a gradient may need them.
+//! Inputs kept alive because a gradient may need them.
 
 use crate::lazy::Node;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Numbers that hold inputs at a time, in a thread; the one that has held them longest lets go first.
+/// The most losses of a thread that hold their inputs at the same time; the oldest is released first.
 const MOST: usize = 16;
 
-/// The inputs of the run that computed a loss, until a gradient was asked of it: a batch may have been a local of the function
-/// that returned the loss. A program that keeps its losses so holds few batches.
+/// Keeps the inputs of the run that computed a loss alive until its gradient is taken: a batch may be a local variable of the
+/// function that returned the loss. The limit bounds the memory of a program that keeps its losses.
 pub(crate) struct Held(Mutex<Vec<Arc<Node>>>);
 
 impl Held {

@@ -3,7 +3,7 @@
 //! A history holds the program that ran, which the plan has anyway, who the tensors were that it met, and weak references
 //! to its inputs: no memory lives on for its sake but what the library made for a caller who cannot keep it, such as the
 //! buffer of a number that was passed. What is gone is computed again from its own history, as far as that goes
-//! back. Of a single number gradients are likely to be asked for: it [holds](Held) the inputs of its run.
+//! back. A scalar is likely to be differentiated, so it [holds](Held) the inputs of its run.
 
 mod held;
 mod opening;
@@ -101,7 +101,7 @@ impl History {
                     None => Past::Data,
                     Some(computed) if computed.history.generation + 1 < GENERATIONS => {
                         generation = generation.max(computed.history.generation + 1);
-                        // What a tensor holds is not for those that were made of it.
+                        // A tensor does not keep alive what its inputs hold.
                         Past::Computed(Computed { held: None, ..computed })
                     }
                     Some(_) => Past::Forgotten,
@@ -187,7 +187,7 @@ impl Input {
 }
 
 impl Computed {
-    /// As what `tensor` has for a history: a number that no gradient was asked of holds the inputs of its run.
+    /// The history of `tensor`; a scalar that has not been differentiated also holds the inputs of its run.
     pub fn of(mut self, tensor: &Node) -> Computed {
         if tensor.props.element_count().is(1) && !tensor.is_differentiated() {
             self.held = Some(Held::new(self.history.inputs.iter().filter_map(|input| input.node.upgrade())));
@@ -195,7 +195,7 @@ impl Computed {
         self
     }
 
-    /// Lets go of what is held.
+    /// Releases the inputs that are held.
     pub fn release(&self) {
         if let Some(held) = &self.held {
             held.release();

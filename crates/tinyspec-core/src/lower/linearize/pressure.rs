@@ -1,12 +1,12 @@
-//! What shortens the lives of values, so that more of them fit into registers.
+//! Orders that shorten live ranges, to reduce register pressure.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_ir::{AddrSpace, Builder, DType, Graph, NodeId, Op};
 
-/// The vector that is computed right after another, as both are made of lanes of the same two vectors, which nothing else uses:
-/// two values die there, and two are born. So are the rounds of a block that is transposed in registers; each computed before
-/// its own first use, a block of 16 vectors would keep 32 alive.
+/// Pairs of vectors to compute one right after the other: both are shuffles of the same two vectors, which have no other use, so
+/// that two values die where two are defined. A transpose in registers consists of rounds of such pairs. If each vector were
+/// computed before its own first use, a block of 16 would keep 32 alive.
 pub(super) fn partners(graph: &Graph, order: &[NodeId]) -> FxHashMap<NodeId, NodeId> {
     let mut pairs: FxHashMap<[NodeId; 2], SmallVec<[NodeId; 2]>> = FxHashMap::default();
     let (mut uses, mut last_user) = (vec![0u32; graph.len()], vec![None; graph.len()]);
@@ -38,9 +38,9 @@ fn is_lane(graph: &Graph, node: NodeId) -> bool {
     graph.op(node) == Op::Index && props.shape.is_empty() && props.addrspace.is_none()
 }
 
-/// The effects of Groups and Sinks, where Stores of what is made of the same Loads follow each other: two blocks that are
-/// transposed in registers, and whose rows lie side by side in memory, are made one after the other. What is made of a single
-/// Load may wait for its Stores, which keep to the order of memory.
+/// The effects of Groups and Sinks, with Stores of values that depend on the same Loads next to each other: two blocks that are
+/// transposed in registers, and whose rows are adjacent in memory, are computed one after the other. Stores of values that
+/// depend on a single Load stay in memory order.
 pub(super) fn effects(graph: &Graph, order: &[NodeId]) -> FxHashMap<NodeId, Vec<NodeId>> {
     /// The first and the last Load of a value.
     type Loads = (NodeId, NodeId);

@@ -123,7 +123,7 @@ impl Kernel {
         self.accesses.iter().any(|access| !access.is_store && access.buffer == buffer)
     }
 
-    /// The Params that it loads from and does not store to, ascending.
+    /// The Params that it loads from but does not store to, in ascending order.
     pub(crate) fn only_read(&self, graph: &Graph) -> Vec<u32> {
         let params = |is_store: bool| {
             let accesses = self.accesses.iter().filter(|access| access.is_store == is_store);

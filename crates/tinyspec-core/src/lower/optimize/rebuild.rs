@@ -160,7 +160,7 @@ impl Rebuild<'_> {
     /// As [`Rebuild::origin`], but rounded down to whole blocks if blocks divide the range: so all lanes of a vector that a GPU's
     /// thread accesses have the same gate.
     fn place(&self, origin: usize, trips: i64, axes: &[Option<NodeId>]) -> Affine {
-        // An axis of one trip is no block: the padded one may stand inside of it.
+        // A loop with a single trip does not count as a block, so a padded axis may be nested in it.
         let own = || self.space.axes.iter().filter(|axis| axis.origin == origin && axis.trips != Some(1));
         let is_block =
             |&block: &i64| trips % block == 0 && own().all(|axis| axis.stride % block == 0 || axis.stride < block);

@@ -140,7 +140,7 @@ struct Limits {
 }
 
 impl Limits {
-    /// Bounds by expressions that do not depend on `output` remain conditions.
+    /// A bound that does not depend on `output` remains a condition.
     fn of(graph: &Graph, terms: &Terms, range: NodeId, trips: i64, output: NodeId) -> Option<Limits> {
         let domain = Domain::of(graph, range, constraints(&terms.conditions));
         let (low, high) = domain.numbers(trips);

@@ -36,7 +36,7 @@ impl Levels {
         if self.keeps_rows {
             return (1..).map(|bits| 1i64 << bits).find(|row| row * row >= length);
         }
-        // A padded result would have to be copied.
+        // A row length that does not divide would need padding, and with it a copy of the result.
         (1 << 12..=1 << 14).rev().step_by(16).find(|row| length % row == 0)
     }
 }

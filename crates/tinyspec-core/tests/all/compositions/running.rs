@@ -35,8 +35,8 @@ fn every_running_sum_takes_a_step_an_element() -> Result<(), Error> {
     })
 }
 
-/// Along the long axis of a table of few columns, too: a loop over its rows that is shared among threads, or has another
-/// inside of it, carries nothing.
+/// Also along the long axis of a table of few columns: a loop over the rows carries nothing if it is shared among threads, or if
+/// another loop is nested in it.
 #[test]
 fn running_sums_of_tall_tables_take_some_steps_an_element() -> Result<(), Error> {
     on_each_shape(|| {

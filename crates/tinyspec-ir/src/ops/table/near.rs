@@ -22,7 +22,7 @@ pub fn nearest_of<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> O
         3..=5 => 1,
         length => 1 + length / 4,
     };
-    // The first letter is rarely wrong, and short names that differ in it are others: `act`, `cat`.
+    // Misspellings rarely change the first letter: short names that differ in it are different words, such as `act` and `cat`.
     let is_other = |near: &str| near.len().min(name.len()) <= 3 && near.as_bytes().first() != name.as_bytes().first();
     distances.filter(|(distance, _, near)| *distance <= most(near) && !is_other(near)).min().map(|(.., near)| near)
 }

@@ -301,10 +301,10 @@ impl Tracer<'_> {
             .collect();
         let values: Vec<Value> = arguments.iter().map(|argument| self.expression(argument)).collect();
         for (position, ((param, kind), argument)) in expected.iter().zip(arguments).enumerate() {
-            // A number is like the other choice, and beside another number of its own type, not like the condition.
+            // A number takes the dtype of the other choice. Two numbers have their own types: the condition's says nothing.
             let like = match name.as_str() {
                 "where_" => match (self.dtype_of(&values[1 - position]), &values[position]) {
-                    // Which whole numbers they are is not known here.
+                    // The integer type is not known here.
                     (DType::Void, Value::Constant { kind: Some(LiteralKind::Int), .. }) => return Value::Unknown,
                     (DType::Void, number @ Value::Int(..)) => match self.dtype_of_number(number) {
                         Some(dtype) => dtype,
@@ -572,7 +572,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// The dtype of a number that no tensor stands beside.
+    /// The dtype of a number without a tensor operand beside it.
     fn dtype_of_number(&mut self, value: &Value) -> Option<DType> {
         match value {
             Value::Float(_) => Some(DType::F32),

@@ -9,23 +9,9 @@ use tinyspec_ir::AxisType;
 /// Trips taken for a loop that a named dim bounds.
 pub(crate) const NAMED_TRIPS: f64 = 64.0;
 
-/// The original ranges that each axis walks: one that was merged away is walked by the next one that was not.
-pub(super) fn ranges_of_axes(kernel: &Kernel, space: &Space) -> Vec<RangeSet> {
-    let mut of_origin: Vec<RangeSet> = Vec::with_capacity(space.origins.len());
-    let mut merged: RangeSet = 0;
-    for origin in &space.origins {
-        merged |= kernel.live.bit(origin.range);
-        of_origin.push(merged);
-        if !origin.merged {
-            merged = 0;
-        }
-    }
-    space.axes.iter().map(|axis| of_origin[axis.origin]).collect()
-}
-
 /// The axes of a schedule as loops around the nodes of the kernel.
 pub(super) struct Loops<'a> {
-    space: &'a Space,
+    pub space: &'a Space,
     /// Original ranges of each axis.
     ranges: Vec<RangeSet>,
     /// Ranges of reductions that take one term a trip of another loop.
@@ -35,15 +21,41 @@ pub(super) struct Loops<'a> {
 }
 
 impl<'a> Loops<'a> {
-    /// `carried` are the Ranges of reductions that take one term a trip of another loop.
-    pub fn new(kernel: &Kernel, space: &'a Space, carried: RangeSet) -> Loops<'a> {
+    pub fn new(kernel: &Kernel, space: &'a Space) -> Loops<'a> {
+        // A range that was merged away is walked by the next one that was not.
+        let mut of_origin: Vec<RangeSet> = Vec::with_capacity(space.origins.len());
+        let mut merged: RangeSet = 0;
+        for origin in &space.origins {
+            merged |= kernel.live.bit(origin.range);
+            of_origin.push(merged);
+            if !origin.merged {
+                merged = 0;
+            }
+        }
         let of = |ranges: &[tinyspec_ir::NodeId]| ranges.iter().fold(0, |set, &range| set | kernel.live.bit(range));
         Loops {
             space,
-            carried,
-            ranges: ranges_of_axes(kernel, space),
+            carried: 0,
+            ranges: space.axes.iter().map(|axis| of_origin[axis.origin]).collect(),
             reductions: kernel.reductions.iter().map(|reduction| (of(&reduction.ranges), reduction.outer)).collect(),
         }
+    }
+
+    /// Takes reductions over these ranges for carried: they add one term per trip of another loop.
+    pub fn carrying(self, carried: RangeSet) -> Loops<'a> {
+        Loops { carried, ..self }
+    }
+
+    /// Whether a running Reduce, inside the ranges `outer`, can be carried from trip to trip of the loops over `places`: these loops
+    /// are serial, and no other loop over `outer` is nested in them.
+    pub fn carry(&self, places: RangeSet, outer: RangeSet) -> bool {
+        let is_loop = |axis: &usize| !self.is_tile(*axis) && !self.is_reduce(*axis) && self.trips(*axis) != 1.0;
+        let loops = (0..self.count()).filter(is_loop);
+        let mut inner = loops.skip_while(|&axis| !self.moves(axis, places));
+        inner.all(|axis| match self.moves(axis, places) {
+            true => self.space.axes[axis].kind == AxisType::Loop,
+            false => !self.moves(axis, outer),
+        })
     }
 
     pub fn trips(&self, axis: usize) -> f64 {

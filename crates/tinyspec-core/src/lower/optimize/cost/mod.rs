@@ -7,15 +7,14 @@ mod footprint;
 mod loops;
 pub(super) mod standing;
 
-use super::axis::Axis;
 use super::kernel::{Access, Kernel, Reduction, slot};
 use super::space::Space;
 use crate::lower::live::RangeSet;
 use crate::lower::select::decompose::Sizes;
 use crate::lower::select::devectorize::stride::is_near;
 use footprint::{Walk, power_of_two};
+use loops::Loops;
 pub(crate) use loops::NAMED_TRIPS;
-use loops::{Loops, ranges_of_axes};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -126,9 +125,10 @@ pub(crate) fn threads(trips: f64, threads: usize) -> f64 {
 
 /// Estimates a kernel under the schedule that led to `space`.
 pub(crate) fn estimate(graph: &Graph, kernel: &Kernel, space: &Space, target: &Target) -> Estimate {
-    let carried = Carried::under(kernel, space);
+    let loops = Loops::new(kernel, space);
+    let carried = Carried::under(kernel, &loops);
     let accesses = carried.accesses(kernel);
-    Model::new(graph, kernel, space, target, carried, &accesses).estimate()
+    Model::new(graph, kernel, loops, target, carried, &accesses).estimate()
 }
 
 /// What a schedule of the kernel is at best: full vectors on one thread, and each element from memory once. `space` has no
@@ -136,7 +136,7 @@ pub(crate) fn estimate(graph: &Graph, kernel: &Kernel, space: &Space, target: &T
 pub(crate) fn bound(graph: &Graph, kernel: &Kernel, space: &Space, target: &Target) -> Estimate {
     let carried = Carried::of(kernel, |_| true);
     let accesses = carried.accesses(kernel);
-    let model = Model::new(graph, kernel, space, target, carried, &accesses);
+    let model = Model::new(graph, kernel, Loops::new(kernel, space), target, carried, &accesses);
     let scalar = model.estimate();
     let walks: Vec<Walk> = accesses.iter().map(|access| model.walk(access)).collect();
     Estimate {
@@ -170,7 +170,7 @@ struct Model<'a> {
 struct Carried(SmallVec<[(NodeId, Affine); 1]>);
 
 impl Carried {
-    /// Those that `keeps` says so of.
+    /// Those for which `keeps` holds.
     fn of(kernel: &Kernel, keeps: impl Fn(&Reduction) -> bool) -> Carried {
         let pair = |reduction: &Reduction| match (&reduction.ranges[..], &reduction.carried) {
             (&[range], Some(place)) if keeps(reduction) => Some((range, place.clone())),
@@ -179,23 +179,11 @@ impl Carried {
         Carried(kernel.reductions.iter().filter_map(pair).collect())
     }
 
-    /// Those that a schedule leaves so: all loops over the places are serial, and no other loop that the Reduce is in lies
-    /// inside of them. Any other schedule computes each sum from its first term on.
-    fn under(kernel: &Kernel, space: &Space) -> Carried {
-        let ranges = ranges_of_axes(kernel, space);
-        let is_loop = |axis: usize| {
-            let Axis { kind, trips, .. } = &space.axes[axis];
-            *trips != Some(1) && !kind.is_reduce() && !matches!(kind, AxisType::Upcast | AxisType::Unroll)
-        };
-        let loops: SmallVec<[usize; 8]> = (0..ranges.len()).filter(|&axis| is_loop(axis)).collect();
+    /// Those that the schedule carries. The others start from their first term at each place.
+    fn under(kernel: &Kernel, loops: &Loops) -> Carried {
         Carried::of(kernel, |reduction| {
             let places = reduction.carried.iter().flat_map(Affine::atoms);
-            let places = places.fold(0, |set, range| set | kernel.live.bit(range));
-            let from = loops.iter().position(|&axis| ranges[axis] & places != 0).unwrap_or(loops.len());
-            loops[from..].iter().all(|&axis| match ranges[axis] & places {
-                0 => ranges[axis] & reduction.outer == 0,
-                _ => space.axes[axis].kind == AxisType::Loop,
-            })
+            loops.carry(places.fold(0, |set, range| set | kernel.live.bit(range)), reduction.outer)
         })
     }
 
@@ -203,7 +191,7 @@ impl Carried {
         self.0.iter().fold(0, |set, (range, _)| set | kernel.live.bit(*range))
     }
 
-    /// The accesses as the loops make them.
+    /// The accesses, indexed by the loops that carry the Reduces.
     fn accesses(&self, kernel: &Kernel) -> Vec<Access> {
         kernel.accesses.iter().map(|access| self.access(kernel, access)).collect()
     }
@@ -231,7 +219,7 @@ impl<'a> Model<'a> {
     fn new(
         graph: &'a Graph,
         kernel: &'a Kernel,
-        space: &'a Space,
+        loops: Loops<'a>,
         target: &'a Target,
         carried: Carried,
         accesses: &'a [Access],
@@ -239,10 +227,10 @@ impl<'a> Model<'a> {
         let mut model = Model {
             graph,
             kernel,
-            loops: Loops::new(kernel, space, carried.ranges(kernel)),
+            space: loops.space,
+            loops: loops.carrying(carried.ranges(kernel)),
             carried,
             accesses,
-            space,
             target,
             sizes: Sizes::of(target),
             lanes: crate::lower::lanes(target, kernel.dtypes(graph)) as f64,

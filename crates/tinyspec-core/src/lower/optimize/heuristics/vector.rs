@@ -49,7 +49,7 @@ impl Planner<'_> {
                     accumulates = true;
                     continue;
                 }
-                // Terms that lie apart, too, are added up beside each other where they fill a vector: a single sum waits for the
+                // Strided terms that fill a vector also take several accumulators: with only one, each addition waits for the
                 // one before.
                 if contiguous(axis) > 0 || inside.is_empty() || self.trips(axis) >= lanes {
                     split.push((axis, self.target.accumulators.clamp(1, 8) as i64 / 2));

@@ -99,7 +99,7 @@ impl Rebuild<'_> {
         gated_load(graph, filled, &read, alt, None).map(Some)
     }
 
-    /// What a copy keeps of one position.
+    /// The value that a copy stores at each position.
     fn copied(
         &mut self,
         graph: &mut Graph,
@@ -131,7 +131,7 @@ impl Rebuild<'_> {
         }
     }
 
-    /// The buffer of a copy, after it has been filled.
+    /// Fills the buffer of a copy: the buffer, after its stores.
     fn filled(&mut self, graph: &mut Graph, value: NodeId, layout: &Layout, walk: &CopyWalk) -> Result<NodeId> {
         let places = walk.positions.iter().zip(&layout.strides);
         let target = places.fold(Affine::default(), |sum, (at, &stride)| sum.plus(&at.scale(stride)));

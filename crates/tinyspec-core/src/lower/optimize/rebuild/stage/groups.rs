@@ -1,4 +1,4 @@
-//! What the axes inside of a staged loop read, by the dims of the source.
+//! Which axes inside a staged loop walk along which dim of the source.
 
 use super::{Condition, Group};
 use crate::lower::fold::conjuncts;
@@ -9,17 +9,17 @@ use smallvec::SmallVec;
 use tinyspec_ir::affine::{Affine, gcd};
 use tinyspec_ir::{AxisType, Graph, NodeId, Op};
 
-/// What the axes inside of a staged loop walk over.
+/// The part of the source that the axes inside a staged loop walk over.
 pub(super) struct Region {
-    /// The axes that are inside of the copy.
+    /// The axes inside the copy.
     pub inside: SmallVec<[usize; 8]>,
     pub groups: Vec<Group>,
-    /// What holds of the elements that the source has.
+    /// The conditions under which an element is inside the source.
     pub conditions: Vec<Condition>,
 }
 
 impl Rebuild<'_> {
-    /// What a copy at this place holds; `None` where that is not regular.
+    /// The region that a copy at this level covers; `None` if it is not regular.
     pub(super) fn region(
         &self,
         graph: &Graph,
@@ -29,8 +29,8 @@ impl Rebuild<'_> {
         staged: Staged,
     ) -> Option<Region> {
         let around = self.space.around(&staged);
-        // The trips of a tile axis are there all at once, and those of a workgroup too: they are inside of any copy, as
-        // its workgroups are outside.
+        // All trips of a tile axis, or of the threads of a workgroup, run at once: they are inside any copy, and workgroups are
+        // outside.
         let is_inside = |axis: usize| match self.space.axes[axis].kind {
             AxisType::Upcast | AxisType::Unroll => true,
             kind if self.shares && kind.is_within_workgroup() => true,
@@ -116,8 +116,7 @@ impl Rebuild<'_> {
         Some(merged)
     }
 
-    /// Elements from the first position of a group to behind its last one; what a schedule runs beyond the bound of a
-    /// range does not count.
+    /// Elements from the first position of a group to just past its last one, without the trips that a schedule pads a range by.
     fn reach(&self, index: &Affine, group: &Group) -> i64 {
         let whole = group.unit.saturating_mul(group.extent);
         let [(number, _)] = group.steps.as_slice() else { return whole };
@@ -148,7 +147,7 @@ impl Rebuild<'_> {
         Some(group)
     }
 
-    /// A reduction that runs beyond its bound adds zeros, so its part of the copy must end where it does.
+    /// A padded reduction adds zeros beyond its bound, so the copy must end at that bound: no other range may share the group.
     fn padding_is_apart(&self, access: &Access, groups: &[Group]) -> bool {
         let padded = self.space.axes.iter().enumerate().filter(|(_, axis)| {
             let origin = &self.space.origins[axis.origin];

@@ -1,4 +1,4 @@
-//! How a copy lies in memory: what is read together lies together.
+//! The memory layout of a copy: elements that are read together are adjacent.
 
 use super::{Form, Group, unaliased};
 use crate::lower::optimize::rebuild::{CHUNK, Rebuild};
@@ -6,10 +6,10 @@ use smallvec::SmallVec;
 use tinyspec_ir::AxisType;
 use tinyspec_ir::affine::Affine;
 
-/// A row of so many elements is copied at once: where it ends is then a constant.
+/// The longest row that is copied as one tile, so that its end is a constant.
 const ROW: i64 = 4 * CHUNK;
 
-/// How a copy lies in memory.
+/// The memory layout of a copy.
 pub(super) struct Layout {
     pub groups: Vec<Group>,
     /// Elements from one position of a group to the next, and of the whole copy.
@@ -17,7 +17,7 @@ pub(super) struct Layout {
     pub size: i64,
     /// The groups along which the source is contiguous.
     contiguous: SmallVec<[bool; 8]>,
-    /// The two groups of which blocks are transposed.
+    /// The two groups between which square blocks are transposed.
     pub turned: Option<(usize, usize)>,
 }
 
@@ -26,7 +26,7 @@ impl Layout {
         self.turned.is_some_and(|(from, to)| group == from || group == to)
     }
 
-    /// Elements of a group, `extent` in all, that are copied at once.
+    /// The tile of a copy along a group of `extent` elements.
     pub(super) fn chunk(&self, group: usize, extent: i64) -> i64 {
         match extent {
             _ if self.is_turned(group) => CHUNK,
@@ -54,7 +54,7 @@ impl Rebuild<'_> {
                 (groups, order, turned) = (dense, dense_order, Some(squares));
             }
         }
-        // Words of neighbours lie side by side, too.
+        // A word holds two neighbours, so adjacent words have a unit of 2.
         let is_of_words = |axis: usize| Some(self.space.axes[axis].origin) == self.space.words;
         let contiguous = groups.iter().map(|group| match form {
             Form::Words(1) if group.steps.iter().any(|step| is_of_words(step.0)) => group.unit == 2,
@@ -89,8 +89,8 @@ impl Rebuild<'_> {
         let has = |group: &Group, kind: AxisType| group.steps.iter().any(|step| self.space.axes[step.0].kind == kind);
         let tiled = groups.iter().filter(|group| has(group, AxisType::Upcast) && !is_tile(group));
         let nearest = tiled.min_by_key(|group| group.unit);
-        // Lines of which a tile takes parts lie apart, each behind all steps of the reduction: side by side they would make
-        // a step so long that all of them share a few places of the first cache.
+        // Lines that a tile uses only in part are laid out apart, each after all steps of the reduction. Side by side, they would
+        // make the stride of a step so large that all steps map to a few sets of the first-level cache.
         let lies_apart =
             |group: &Group| nearest.is_some_and(|nearest| nearest.unit < group.unit && has(nearest, AxisType::Loop));
         let is_tiled = |group: &Group| has(group, AxisType::Upcast) && !lies_apart(group);
@@ -107,7 +107,7 @@ impl Rebuild<'_> {
         layout
     }
 
-    /// The groups with those of reductions joined that lie side by side without gaps in the source: one run in memory.
+    /// The groups, with those of reductions merged that are contiguous in the source.
     fn dense(&self, index: &Affine, groups: &[Group]) -> Option<Vec<Group>> {
         let is_whole = |step: &(usize, i64)| {
             let axis = &self.space.axes[step.0];
@@ -129,7 +129,7 @@ impl Rebuild<'_> {
     }
 }
 
-/// Groups that the source and the copy are contiguous in, where those are two, and squares of them fill vectors.
+/// The groups along which the source and the copy are contiguous, if they differ and square blocks of them fill vectors.
 fn turned(groups: &[Group], layout: &[usize]) -> Option<(usize, usize)> {
     let to = *layout.last()?;
     let from = (0..groups.len()).find(|&group| group != to && groups[group].unit == 1)?;

@@ -18,15 +18,15 @@ pub(super) struct CopyWalk {
     /// Of each group.
     pub positions: Vec<Affine>,
     pub loops: Vec<NodeId>,
-    /// Where there is something to read, and where there is a place to write.
+    /// The conditions under which a trip may read the source, and write the copy.
     pub inside_source: Option<NodeId>,
     pub inside_copy: Option<NodeId>,
 }
 
-/// A part of a group that a copy finishes before the next one.
+/// Cache blocking of a copy.
 #[derive(Clone, Copy)]
 struct CopyBlock {
-    /// The group that the copy is contiguous in, and the one inside of it in the source that is cut.
+    /// The group along which the copy is contiguous, and the one nested in it that is cut into blocks of `length`.
     across: usize,
     along: usize,
     length: i64,
@@ -57,7 +57,7 @@ impl Rebuild<'_> {
         self.own_walk(graph, access, layout, &order)
     }
 
-    /// Loops of the copy's own, in the order given.
+    /// A loop nest for the copy alone, in the given order of groups.
     fn own_walk(&mut self, graph: &mut Graph, access: &Access, layout: &Layout, order: &[usize]) -> Result<CopyWalk> {
         let Layout { groups, strides, .. } = layout;
         let mut positions: Vec<Affine> = vec![Affine::default(); groups.len()];
@@ -98,8 +98,8 @@ impl Rebuild<'_> {
         Ok(CopyWalk { positions, loops, inside_source, inside_copy })
     }
 
-    /// How the copy is made in blocks, so that the lines that one trip of the loop across them begins are in the first cache
-    /// when the next trips go on with them.
+    /// Blocks that keep the lines which a trip of the outer loop begins to write in the first-level cache until the next trips
+    /// continue them.
     fn block_of_copy(&self, access: &Access, groups: &[Group], order: &[usize], strides: &[i64]) -> Option<CopyBlock> {
         let across = order.iter().position(|&group| strides[group] == 1 && groups[group].extent > 1)?;
         let (&along, inner) = order.get(across + 1..)?.split_first()?;
