@@ -1,7 +1,7 @@
-//! Delinearization: a Range of which a sum of products reads the digits, `r / b` and `r % b`, becomes a Range for each digit.
+//! Delinearization: a Range of which a Load reads the digits, `r / b` and `r % b`, becomes a Range for each digit.
 //!
-//! A reshape behind a product leaves such a Range where it merges axes whose elements do not lie beside each other: a
-//! convolution whose channels become pixels, heads that become one row. Register tiles ask for places that are affine in the Ranges.
+//! A reshape leaves such a Range where it merges axes whose elements do not lie beside each other: what repeats, a convolution
+//! whose channels become pixels, heads that become one row. Vectors and register tiles ask for places that are affine in the Ranges.
 
 use crate::lower::live::next_range_id;
 use crate::lower::loops::closed;
@@ -17,7 +17,7 @@ struct Digits {
     trips: i64,
 }
 
-/// The kernel with a Range for each digit that a sum of products reads.
+/// The kernel with a Range for each digit that a Load reads.
 pub(in super::super) fn delinearize(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     let mut sink = sink;
     while let Some(digits) = find(graph, sink) {
@@ -28,6 +28,8 @@ pub(in super::super) fn delinearize(graph: &mut Graph, sink: NodeId) -> Result<N
 
 /// A kernel of more loops keeps them: how many lowering can tell apart is limited.
 const MOST_LOOPS: usize = 24;
+/// Shorter last digits fill no vector; only a sum of products, whose tiles reach over several digits, gains by a Range of its own for them.
+const SHORTEST: i64 = 16;
 
 fn find(graph: &Graph, sink: NodeId) -> Option<Digits> {
     let order = graph.reachable(&[sink]);
@@ -38,15 +40,16 @@ fn find(graph: &Graph, sink: NodeId) -> Option<Digits> {
         Arg::Reduce { op: Op::Add, .. } => graph.op(graph.source(node, 0)) == Op::Mul,
         _ => false,
     };
-    let terms: SmallVec<[NodeId; 2]> =
-        order.iter().copied().filter(is_product).map(|node| graph.source(node, 0)).collect();
-    if terms.is_empty() {
-        return None;
-    }
-    let read = graph.reachable(&terms);
-    let digits =
-        read.iter().filter_map(|&node| digit(graph, node)).filter(|digits| is_all_digits(graph, &order, digits));
-    digits.min_by_key(|digits| (digits.range, digits.base))
+    let is_load = |&node: &NodeId| graph.op(node) == Op::Load;
+    let read = |is_reader: &dyn Fn(&NodeId) -> bool, shortest: i64| {
+        let readers: SmallVec<[NodeId; 4]> =
+            order.iter().copied().filter(is_reader).map(|node| graph.source(node, 0)).collect();
+        let digits = graph.reachable(&readers).into_iter().filter_map(|node| digit(graph, node));
+        digits
+            .filter(|digits| digits.base >= shortest && is_all_digits(graph, &order, digits))
+            .min_by_key(|digits| (digits.range, digits.base))
+    };
+    read(&is_product, 2).or_else(|| read(&is_load, SHORTEST))
 }
 
 /// `r / b` or `r % b`, where r takes whole rounds of b.

@@ -10,6 +10,7 @@ mod shift;
 pub(crate) mod stride;
 mod transpose;
 
+use self::stride::STEP;
 use super::tile::{Dims, Layout, Parts};
 use crate::lower::fold;
 use crate::lower::loops::grouped;
@@ -100,18 +101,29 @@ impl Cut {
         self.sums.get(&node).cloned().unwrap_or_else(|| Affine::atom(node))
     }
 
-    /// Vectors lie along the axes that some access is contiguous in.
+    /// Vectors lie along the axes that some access is contiguous in, or some interleaved and none strided.
     fn choose_lanes(&mut self, graph: &Graph, order: &[NodeId]) {
         let rank = order.iter().map(|&node| graph.props(node).rank()).max().unwrap_or(0);
-        self.lanes = SmallVec::from_elem(false, rank);
+        let none = || SmallVec::<[bool; 4]>::from_elem(false, rank);
+        let (mut contiguous, mut interleaved, mut strided) = (none(), none(), none());
         for &node in order {
             let (Op::Index, [_, index]) = (graph.op(node), graph.sources(node)) else { continue };
             let sum = self.sum(*index);
-            for (atom, axis) in &self.axes {
-                if let (1, Some(lane)) = (sum.coefficient(*atom), self.lanes.get_mut(*axis)) {
-                    *lane = true;
+            let Some(dims) = static_shape(&graph.props(*index).shape) else { continue };
+            for axis in 0..dims.len().min(rank) {
+                let layout = Layout { dims: dims.clone(), lane: Some(axis), width: self.greatest };
+                match self.step(&sum, axis) {
+                    0 => {}
+                    1 => contiguous[axis] = true,
+                    _ if dims[axis] % self.greatest != 0 => {}
+                    _ if self.interleaves(&sum, &layout).is_some() => interleaved[axis] = true,
+                    step => strided[axis] |= step.abs() > STEP,
                 }
             }
+        }
+        self.lanes = contiguous;
+        for axis in 0..rank {
+            self.lanes[axis] |= interleaved[axis] && !strided[axis];
         }
         // Of the axes of one tile, those with longer vectors.
         for &node in order {
@@ -129,6 +141,12 @@ impl Cut {
         {
             *last = true;
         }
+    }
+
+    /// What an index grows by along an axis of the tile.
+    fn step(&self, sum: &Affine, axis: usize) -> i64 {
+        let along = sum.terms().iter().filter(|(atom, _)| self.axes.get(atom) == Some(&axis));
+        along.map(|&(_, coefficient)| coefficient).sum()
     }
 
     /// How many parts the tiles have together.
@@ -424,11 +442,43 @@ fn gathered(graph: &mut Graph, lanes: &[(NodeId, i64)]) -> Result<NodeId> {
             }
         }
     }
+    if let Some(vectors) = few_vectors(graph, lanes) {
+        return of_several(graph, &vectors, lanes);
+    }
     let mut elements: SmallVec<[NodeId; 16]> = SmallVec::new();
     for &(vector, lane) in lanes {
         elements.push(extract(graph, vector, lane)?);
     }
     graph.add(Op::Stack, &elements, Arg::None)
+}
+
+/// The vectors of these lanes, if they are more than two and no more than half as many as there are lanes.
+fn few_vectors(graph: &Graph, lanes: &[(NodeId, i64)]) -> Option<SmallVec<[NodeId; 8]>> {
+    let mut vectors: SmallVec<[NodeId; 8]> = SmallVec::new();
+    for &(vector, _) in lanes {
+        if !vectors.contains(&vector) {
+            vectors.push(vector);
+        }
+    }
+    let is_whole = |&vector: &NodeId| self::lanes(graph, vector) == lanes.len() as i64;
+    (vectors.len() > 2 && vectors.len() * 2 <= lanes.len() && vectors.iter().all(is_whole)).then_some(vectors)
+}
+
+/// A shuffle takes lanes of two vectors, so each further vector takes one more.
+fn of_several(graph: &mut Graph, vectors: &[NodeId], lanes: &[(NodeId, i64)]) -> Result<NodeId> {
+    let mut all = vectors[0];
+    for &next in &vectors[1..] {
+        let is_first = all == vectors[0];
+        let picked =
+            (0..).zip(lanes).map(|(lane, &(vector, from))| match vector == next || is_first && vector == all {
+                true => (vector, from),
+                // Already in its place, or of a vector that is still to come.
+                false => (all, lane),
+            });
+        let picked: SmallVec<[(NodeId, i64); 16]> = picked.collect();
+        all = gathered(graph, &picked)?;
+    }
+    Ok(all)
 }
 
 fn cast(graph: &mut Graph, value: NodeId, dtype: DType) -> Result<NodeId> {

@@ -56,8 +56,14 @@ impl Tile {
 const WIDER: f64 = 0.95;
 /// What tiles whose vectors lie across the order of memory take longer, at the least (measured).
 const ACROSS: f64 = 1.05;
+/// Cycles for an element of a panel that is packed across the order of memory (measured).
+const PACKED: f64 = 0.4;
 /// Cycles for a line from the second-level cache, several being under way.
 const LINE_CYCLES: f64 = 2.0;
+/// How many times as long lines of rows take that end before the hardware prefetches them (measured).
+const SHORT_ROWS: f64 = 6.0;
+/// Bytes of such a row.
+const SHORT: f64 = 512.0;
 /// What tiles take longer whose panels come from the last cache.
 const FAR: f64 = 1.05;
 
@@ -205,7 +211,7 @@ impl Planner<'_> {
 
     /// Output ranges that both operands move along, as over the images of a batch or the parts of a sum: each of their
     /// trips is a product of its own.
-    fn shared(&self, panel: usize, rows: usize) -> SmallVec<[usize; 4]> {
+    pub(super) fn shared(&self, panel: usize, rows: usize) -> SmallVec<[usize; 4]> {
         let mut shared: SmallVec<[usize; 4]> = self.outputs().into_iter().collect();
         shared.retain(|&mut origin| self.depends(panel, origin) && self.depends(rows, origin));
         shared
@@ -236,10 +242,16 @@ impl Planner<'_> {
         };
         let filled = heights.iter().map(|&(origin, height)| self.share_filled(origin, height)).product::<f64>()
             * self.share_filled(tile.lane, self.width(tile));
-        // Memory is packed and stored across its order too, which the counts leave out.
+        // A narrower vector takes as long.
+        let filled = filled * self.lanes_of(tile) as f64 / lanes as f64;
+        // Memory is stored across its order too, which the counts leave out.
         let across = if scattered { ACROSS } else { 1.0 };
         let far = if tile.is_far { FAR } else { 1.0 };
-        far * across * (step + stored / steps.max(1) as f64) / (products * filled)
+        let packing = match self.coefficient(panel, lane) {
+            1 => 0.0,
+            _ => PACKED * lanes as f64 / self.sharing(panel).1 as f64,
+        };
+        packing + far * across * (step + stored / steps.max(1) as f64) / (products * filled)
     }
 
     /// Lines of the caches that a step of the reduction reads of each row, where rows are read in place.
@@ -254,7 +266,9 @@ impl Planner<'_> {
         // Windows go outside of all others.
         let windows = self.windows(tile.panel);
         let inner = self.reduced().filter(|origin| self.trips(*origin) > 1 && !windows.contains(origin)).last();
-        (inner.map_or(0, bytes) as f64 / LINE).min(1.0)
+        let lines = (inner.map_or(0, bytes) as f64 / LINE).min(1.0);
+        let length = inner.map_or(0, |origin| bytes(origin).saturating_mul(self.trips(origin))) as f64;
+        if length < SHORT { lines * SHORT_ROWS } else { lines }
     }
 
     /// Reduction ranges.
@@ -272,12 +286,18 @@ impl Planner<'_> {
     /// How much of the lane axis is in a tile.
     fn width(&self, tile: &Contraction) -> i64 {
         let inside: i64 = tile.inside.iter().map(|&origin| self.trips(origin)).product();
-        tile.vectors * self.lanes() / inside
+        tile.vectors * self.lanes_of(tile) / inside
+    }
+
+    /// Lanes of a tile's vectors.
+    fn lanes_of(&self, tile: &Contraction) -> i64 {
+        let is_single = tile.vectors == 1 && tile.inside.is_empty();
+        if is_single { self.lanes_along(tile.lane, self.lanes()) } else { self.lanes() }
     }
 
     /// A register tile of rows × vectors, over a packed panel.
     pub(super) fn tile(mut self, tile: &Contraction) -> Vec<OptOp> {
-        let width = tile.vectors * self.lanes();
+        let width = tile.vectors * self.lanes_of(tile);
         if self.are_tiled(tile) {
             self.words();
         }

@@ -15,10 +15,13 @@ pub(super) struct Dot {
     lane: usize,
     /// Heights of the tile along output axes.
     heights: SmallVec<[(usize, i64); 4]>,
+    /// The operand that is packed, since it is not contiguous along the reduction.
+    packed: Option<usize>,
 }
 
 impl Planner<'_> {
-    /// The cheapest such tile of the product of two accesses, and cycles for each vector of useful products.
+    /// The cheapest such tile of the product of two accesses, and cycles for each vector of useful products. The second one may be
+    /// packed.
     pub(super) fn dot(&self, a: usize, b: usize) -> Option<(f64, Dot)> {
         let lanes = self.lanes();
         // Where vectors can be masked, those of strided windows step over a few elements.
@@ -28,9 +31,10 @@ impl Planner<'_> {
         };
         let is_lane = |&origin: &usize| {
             let is_contiguous = [a, b].iter().any(|&access| self.coefficient(access, origin) == 1);
-            is_contiguous && steps(a, origin) && steps(b, origin)
+            is_contiguous && steps(a, origin) && (steps(b, origin) || self.packs_dot(a, b, origin))
         };
         let lane = self.reduced().find(is_lane)?;
+        let packed = (!steps(b, lane)).then_some(b);
         let trips = self.trips(lane);
         if trips * 4 < lanes * 3 && !self.target.masked_access || trips < lanes / 2 {
             return None;
@@ -74,11 +78,20 @@ impl Planner<'_> {
             let heights: SmallVec<[(usize, i64); 4]> = first.into_iter().chain(second).collect();
             let filled: f64 = heights.iter().map(|&(origin, height)| self.share_filled(origin, height)).product();
             let cost = (step + end) / (products * filled * self.share_filled(lane, lanes));
+            // Each element is read and written once for all rows.
+            let rows: i64 = of_a.iter().map(|&origin| self.trips(origin)).product();
+            let cost = cost + packed.map_or(0.0, |_| (2 * lanes) as f64 / rows as f64);
             if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-                best = Some((cost, Dot { lane, heights }));
+                best = Some((cost, Dot { lane, heights, packed }));
             }
         }
         best
+    }
+
+    /// Is the second operand packed, so that it is contiguous along the reduction?
+    fn packs_dot(&self, a: usize, b: usize, lane: usize) -> bool {
+        let is_contiguous = self.coefficient(a, lane) == 1 && self.coefficient(b, lane) != 0;
+        is_contiguous && self.windows(a).is_empty() && self.shared(a, b).is_empty() && self.packs_whole(b)
     }
 
     /// A register tile of partial sums.
@@ -90,6 +103,9 @@ impl Planner<'_> {
         // The gates along the vectors are computed once for all the rest.
         self.outside(&[dot.lane]);
         self.share();
+        if let Some(operand) = dot.packed {
+            self.stage(operand, 0);
+        }
         self.ops
     }
 }

@@ -60,7 +60,7 @@ impl Planner<'_> {
     }
 
     /// Output axes that an access does not depend on, and the results along them: as many share each of its elements.
-    fn sharing(&self, access: usize) -> (SmallVec<[usize; 2]>, i64) {
+    pub(super) fn sharing(&self, access: usize) -> (SmallVec<[usize; 2]>, i64) {
         let mut axes: SmallVec<[usize; 2]> = self.outputs().into_iter().collect();
         axes.retain(|&mut origin| self.trips(origin) > 1 && !self.depends(access, origin));
         let results = axes.iter().map(|&origin| self.trips(origin)).product();

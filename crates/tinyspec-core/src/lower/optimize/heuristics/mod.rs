@@ -46,6 +46,9 @@ pub fn choose(graph: &Graph, kernel: &Kernel, target: &Target) -> Vec<OptOp> {
     }
 }
 
+/// Bytes of the narrowest machine vector of any processor.
+const NARROWEST: usize = 16;
+
 struct Planner<'a> {
     graph: &'a Graph,
     kernel: &'a Kernel,
@@ -103,8 +106,6 @@ impl Planner<'_> {
     /// Lanes of a vector along an axis. Where vectors can be masked, an axis shorter than one takes the narrowest that holds
     /// it: no more instructions than a scalar takes.
     fn lanes_along(&self, origin: usize, lanes: i64) -> i64 {
-        /// Bytes of the narrowest machine vector of any processor.
-        const NARROWEST: usize = 16;
         let trips = self.trips(origin);
         let narrowest = lanes / (self.target.vector_bytes / NARROWEST).max(1) as i64;
         let is_narrow = self.target.masked_access && (narrowest..lanes).contains(&trips);

@@ -1,8 +1,10 @@
 //! Kernels whose pace memory or single ops set: vectors along the contiguous axis.
 
-use super::Planner;
+use super::{NARROWEST, Planner};
+use crate::lower::optimize::kernel::Reduction;
 use crate::lower::optimize::transforms::{OptOp, Padto, Pipeline, Split};
 use crate::lower::select::decompose::Sizes;
+use crate::lower::select::devectorize::stride::STEP;
 use smallvec::SmallVec;
 use tinyspec_ir::AxisType;
 
@@ -13,10 +15,17 @@ impl Planner<'_> {
     /// Vectors along the axis that memory is contiguous in: an output axis, or that of a reduction.
     pub(super) fn vectorize(mut self) -> Vec<OptOp> {
         let lanes = self.lanes();
+        let last = self.contiguous_output().filter(|_| lanes > 1);
+        if let Some(last) = last
+            && !self.kernel.reductions.is_empty()
+            && self.in_turn(last, lanes, self.computing())
+        {
+            self.share();
+            return self.ops;
+        }
+        let mut split: Vec<(usize, i64)> = Vec::new();
         if lanes > 1 {
-            let last = self.contiguous_output();
             let (mut veto, mut accumulates) = (false, false);
-            let mut split: Vec<(usize, i64)> = Vec::new();
             for reduction in &self.kernel.reductions {
                 let Some(axis) = reduction.ranges.last().and_then(|&range| self.space.origin(range)) else { continue };
                 let inside = self.kernel.live.bit(self.space.origins[axis].range);
@@ -31,8 +40,10 @@ impl Planner<'_> {
                     last.is_some_and(|last| terms & self.kernel.live.bit(self.space.origins[last].range) != 0);
                 // For the lanes of one vector: an element each where they lie apart, else one load.
                 let loads = |origin: usize| -> i64 {
-                    let is_apart =
-                        |&&access: &&usize| self.depends(access, origin) && self.coefficient(access, origin) != 1;
+                    let is_apart = |&&access: &&usize| {
+                        let is_near = self.coefficient(access, origin) == 1 || self.is_packed_along(access, origin);
+                        self.depends(access, origin) && !is_near
+                    };
                     let apart = inside.iter().filter(is_apart).count();
                     (inside.len() - apart) as i64 + apart as i64 * lanes
                 };
@@ -79,9 +90,7 @@ impl Planner<'_> {
                 return self.ops;
             }
             if let Some(last) = last {
-                let sizes = Sizes::of(self.target);
-                let computed = self.kernel.order.iter().filter(|&&node| self.graph.op(node).is_elementwise());
-                let work: usize = computed.map(|&node| sizes.size(self.graph, node)).sum();
+                let work = self.computing();
                 let vectors = match work {
                     // Enough work to keep the units busy, and as much code as is good for one loop.
                     60.. => 1,
@@ -100,7 +109,40 @@ impl Planner<'_> {
             }
         }
         self.share();
+        if let [(axis, _)] = split[..] {
+            self.pack_strided(axis);
+        }
         self.ops
+    }
+
+    /// Packs what [`Planner::is_packed_along`] the axis of the sums.
+    fn pack_strided(&mut self, axis: usize) {
+        let packed: SmallVec<[usize; 2]> =
+            (0..self.kernel.accesses.len()).filter(|&access| self.is_packed_along(access, axis)).collect();
+        packed.into_iter().for_each(|access| self.stage(access, 0));
+    }
+
+    /// Is this a small operand of many sums that is not contiguous along them?
+    fn is_packed_along(&self, access: usize, axis: usize) -> bool {
+        /// Sums for which it is worth reading and writing each element once more.
+        const MANY: i64 = 16;
+        let is_strided = !matches!(self.coefficient(access, axis), 0 | 1);
+        is_strided && self.packs_whole(access) && self.sharing(access).1 >= MANY
+    }
+
+    /// Can all that the kernel reads of an operand be packed, to stay in the first cache beside what else is read?
+    pub(super) fn packs_whole(&self, access: usize) -> bool {
+        let found = &self.kernel.accesses[access];
+        let is_plain = !found.is_store && found.is_regular(self.graph) && self.windows(access).is_empty();
+        let bytes = || self.footprint(access, 0, None, &[]);
+        is_plain && self.is_read_once(access) && bytes() <= self.target.cache_bytes[0] as i64 / 2
+    }
+
+    /// Instructions that compute an element.
+    fn computing(&self) -> usize {
+        let sizes = Sizes::of(self.target);
+        let computed = self.kernel.order.iter().filter(|&&node| self.graph.op(node).is_elementwise());
+        computed.map(|&node| sizes.size(self.graph, node)).sum()
     }
 
     /// The rows of a kernel that walks along each several times, and how many a loop takes. They must be short enough
@@ -214,12 +256,22 @@ impl Planner<'_> {
     /// Where the contiguous axis is shorter than a vector: vectors lie along the axis that steps over the short ones,
     /// which fill its places in turn. False where that cannot be.
     fn in_turn(&mut self, last: usize, lanes: i64, work: usize) -> bool {
-        const WORK: usize = 24;
-        /// Places that lanes step over, at most.
-        const STEP: i64 = 4;
+        /// Instructions of a tile, at most: as much code as is good for one loop.
+        const MOST: usize = 768;
         let (mut short, mut step): (SmallVec<[usize; 4]>, i64) = (SmallVec::new(), 1);
         let mut lane = last;
-        while self.trips(lane) * 2 < lanes && step * self.trips(lane) <= STEP {
+        // An axis that fills some vector gains by it only if lanes would be added up or something else is read across it.
+        let narrowest = lanes / (self.target.vector_bytes / NARROWEST).max(1) as i64;
+        let is_short = |origin: usize| {
+            let trips = self.trips(origin);
+            let fills = match self.target.masked_access {
+                true => trips * 4 > lanes,
+                false => trips >= narrowest && trips.count_ones() == 1,
+            };
+            let is_across = !self.kernel.reductions.is_empty() || self.crossing(origin).is_some();
+            trips <= STEP.min(lanes) && (!fills || trips * 2 <= lanes && is_across)
+        };
+        while is_short(lane) && step * self.trips(lane) <= STEP {
             step *= self.trips(lane);
             short.push(lane);
             let is_next = |origin: &usize| {
@@ -231,12 +283,21 @@ impl Planner<'_> {
             lane = next;
         }
         let is_filled = self.trips(lane) * 4 >= lanes;
-        if short.is_empty() || !is_filled || step.count_ones() != 1 || work > WORK || !self.kernel.reductions.is_empty()
-        {
+        // Sums over as few terms are in the tile whole; apart from it they would each take a vector of their own.
+        let terms: SmallVec<[usize; 4]> = self.reduced().collect();
+        let count = |reduction: &Reduction| {
+            let origins = reduction.ranges.iter().filter_map(|&range| self.space.origin(range));
+            origins.map(|origin| self.trips(origin)).product::<i64>()
+        };
+        let is_small = self.kernel.reductions.iter().all(|reduction| (1..=STEP).contains(&count(reduction)));
+        if short.is_empty() || !is_filled || work * step as usize > MOST || !is_small {
             return false;
         }
         for origin in short {
             self.split(origin, self.trips(origin), AxisType::Upcast);
+        }
+        for origin in terms {
+            self.split(origin, self.trips(origin), AxisType::Unroll);
         }
         let few = self.trips(lane) * 2 < lanes;
         self.split(lane, if few { self.trips(lane) } else { lanes }, AxisType::Upcast);
@@ -247,7 +308,7 @@ impl Planner<'_> {
     /// in the tile, so that vectors lie along what is contiguous in memory. False where that cannot be.
     fn take_turns(&mut self, last: usize, lanes: i64) -> bool {
         /// Places of a tile, at most.
-        const PLACES: i64 = 8;
+        const PLACES: i64 = 16;
         let whole = |origin: usize| self.turn_of(origin).filter(|turn| self.trips(origin) % turn == 0);
         let turns: SmallVec<[(usize, i64); 2]> =
             self.outputs().into_iter().filter_map(|origin| Some((origin, whole(origin)?))).collect();
@@ -275,7 +336,7 @@ impl Planner<'_> {
     /// Where reads step over a few places, all of these are side by side in the tile: what is read is then contiguous.
     fn places_beside(&mut self, lane: usize, work: usize) {
         const WORK: usize = 24;
-        const PLACES: i64 = 4;
+        const PLACES: i64 = 8;
         let places = self.crossing(lane).filter(|&other| {
             let steps = |access: usize| {
                 self.coefficient(access, other) == 1 && self.coefficient(access, lane) == self.trips(other)

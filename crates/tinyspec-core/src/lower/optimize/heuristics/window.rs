@@ -6,6 +6,7 @@ use super::super::axis::Axis;
 use super::super::kernel::Reduction;
 use super::Planner;
 use crate::lower::optimize::transforms::{OptOp, Padto, Split};
+use crate::lower::select::devectorize::stride;
 use smallvec::SmallVec;
 use tinyspec_ir::{AxisType, Op};
 
@@ -17,10 +18,10 @@ const PRODUCTS: i64 = 96;
 const PRODUCTS_WITH_GATES: i64 = 4 * PRODUCTS;
 /// Of a tile that spans whole rows.
 const PRODUCTS_OF_ROWS: i64 = 144;
+/// Elements that lanes step over, at most; as many as can be interleaved if these are all taps.
+pub(super) const STEP: i64 = 4;
 /// Bytes of a line of the caches.
 const LINE: usize = 64;
-/// Elements that lanes step over, at most.
-pub(super) const STEP: i64 = 4;
 
 /// A register tile over all taps of a window. Axes are positions of original ranges.
 pub(super) struct Window {
@@ -64,8 +65,9 @@ impl Planner<'_> {
             return fits.then(|| window(turns, None, None, row));
         }
         // The lanes step over taps that lie side by side.
+        let most = if taps <= stride::STEP { stride::STEP } else { STEP };
         let is_stepped_over = |access: usize| {
-            let steps = (2..=STEP).contains(&self.coefficient(access, lane));
+            let steps = (2..=most).contains(&self.coefficient(access, lane));
             steps && self.reduced().any(|origin| self.coefficient(access, origin) == 1)
         };
         // Most lanes may be empty: what is left are gathers.
@@ -186,7 +188,7 @@ impl Planner<'_> {
             let &[value, divisor] = self.graph.sources(node) else { return None };
             let divisor = i64::try_from(self.graph.as_int(divisor)?).ok()?;
             let sum = self.kernel.sums.get(&value).filter(|_| matches!(self.graph.op(node), Op::Idiv | Op::Mod))?;
-            let is_turn = (2..=4).contains(&divisor) && trips > divisor && sum.coefficient(range).abs() == 1;
+            let is_turn = (2..=8).contains(&divisor) && trips > divisor && sum.coefficient(range).abs() == 1;
             is_turn.then_some(divisor)
         })
     }

@@ -3,7 +3,7 @@
 use super::address::Address;
 use super::gate::Lane;
 use super::shift::Read;
-use super::stride::is_near;
+use super::stride::{Strided, is_near};
 use super::{Cut, New, dims, extract, gathered, lanes, malformed, splat};
 use crate::lower::select::tile::{Dims, Layout, Parts};
 use smallvec::SmallVec;
@@ -31,7 +31,7 @@ impl Cut {
         if let Some(parts) = self.load_turned(graph, read)? {
             return Ok(New::Value(Parts { layout, parts }));
         }
-        if let Some(parts) = self.load_interleaved(graph, (buffer, &sum), &layout, gated, &arg)? {
+        if let Some(parts) = self.load_interleaved(graph, read)? {
             return Ok(New::Value(Parts { layout, parts }));
         }
         if let Some(parts) = self.load_overlapping(graph, read)? {
@@ -75,8 +75,8 @@ impl Cut {
                 _ => self.is_near_under_gates(stride, layout.width, graph.dtype(buffer)),
             };
             if rest.is_empty() && is_near {
-                let (place, lanes) = ((buffer, &base), (stride, layout.width));
-                parts.push(self.load_near(graph, place, lanes, alt.zip(gate), &arg)?);
+                let strided = Strided { buffer, index: &sum, base: &base, stride, width: layout.width };
+                parts.push(self.load_near(graph, &strided, alt.zip(gate), &arg)?);
                 continue;
             }
             let (place, width) = if stride == 1 && rest.is_empty() {
@@ -125,9 +125,9 @@ impl Cut {
         let sum = self.sum(index);
         if op == Op::Store {
             let (place, stored) = ((buffer, &sum), (sources[1], sources.get(2).copied()));
-            let effects = match self.store_turned(graph, place, &layout, stored, &arg)? {
-                None => self.store_interleaved(graph, place, &layout, stored, &arg)?,
-                turned => turned,
+            let effects = match self.store_interleaved(graph, place, &layout, stored, &arg)? {
+                None => self.store_turned(graph, place, &layout, stored, &arg)?,
+                interleaved => interleaved,
             };
             if let Some(effects) = effects {
                 return Ok(New::Effects(effects));

@@ -110,10 +110,7 @@ impl Cut {
     /// Of the axes beside the lanes at most one steps over fewer elements than a vector has, and so the vectors of a row
     /// are fewer than its loads: at most half as many, where these are no gathers.
     fn overlap(&self, sum: &Affine, layout: &Layout, lane: usize) -> Option<Overlap> {
-        let step = |axis: usize| -> i64 {
-            let atoms = sum.terms().iter().filter(|(atom, _)| self.axes.get(atom) == Some(&axis));
-            atoms.map(|&(_, coefficient)| coefficient).sum()
-        };
+        let step = |axis: usize| self.step(sum, axis);
         let is_regular = |&(atom, _): &(NodeId, i64)| self.axes.contains_key(&atom) || !self.has_parts(atom);
         let (stride, width) = (step(lane), layout.width);
         if !(1..=STEP).contains(&stride) || 2 * stride > width || !sum.terms().iter().all(is_regular) {

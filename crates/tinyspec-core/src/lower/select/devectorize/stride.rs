@@ -1,17 +1,43 @@
 //! Loads whose lanes are a few elements apart, or in reverse: what lies in memory is read in whole vectors, and the lanes are
 //! picked from these.
 
+use super::interleave::separated;
 use super::{Cut, gathered, splat};
 use smallvec::SmallVec;
 use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
 
 /// Elements from one lane to the next, at most: as many vectors are read for one, and fewer than it has lanes.
-pub(super) const STEP: i64 = 4;
+pub(crate) const STEP: i64 = 8;
 
 /// Whether lanes at this stride are read in whole vectors.
 pub(crate) fn is_near(stride: i64, width: i64) -> bool {
     stride == -1 && width > 1 || (2..=STEP.min(width / 2)).contains(&stride.abs())
+}
+
+/// What a strided Load reads.
+pub(super) struct Strided<'a> {
+    pub buffer: NodeId,
+    /// The index of all of the tile.
+    pub index: &'a Affine,
+    /// The index of the first lane.
+    pub base: &'a Affine,
+    /// Elements from one lane to the next.
+    pub stride: i64,
+    /// Lanes.
+    pub width: i64,
+}
+
+impl Strided<'_> {
+    /// Which of the `stride` elements of a group a lane reads, where groups lie one after another in the buffer.
+    fn number_in_group(&self, graph: &Graph) -> Option<i64> {
+        let length = graph.props(self.buffer).shape.first().and_then(|dim| dim.as_const())?;
+        let (low, high) = self.index.bounds(graph);
+        let stride = i128::from(self.stride);
+        let is_group = self.stride > 1 && self.base.terms().iter().all(|term| term.1 % self.stride == 0);
+        let is_inside = low >= 0 && high - high % stride + stride <= length.into();
+        (is_group && is_inside).then_some(self.base.constant().rem_euclid(self.stride))
+    }
 }
 
 impl Cut {
@@ -25,11 +51,21 @@ impl Cut {
     pub(super) fn load_near(
         &mut self,
         graph: &mut Graph,
-        (buffer, base): (NodeId, &Affine),
-        (stride, width): (i64, i64),
+        strided: &Strided<'_>,
         gated: Option<(NodeId, NodeId)>,
         arg: &Arg,
     ) -> Result<NodeId> {
+        let &Strided { buffer, base, stride, width, .. } = strided;
+        if let Some(number) = strided.number_in_group(graph).filter(|_| gated.is_none()) {
+            // Loads of other elements of the groups read the same vectors.
+            let groups = base.offset(-number);
+            let mut vectors: SmallVec<[NodeId; 8]> = SmallVec::new();
+            for vector in 0..stride {
+                let place = self.contiguous(graph, buffer, &groups.offset(vector * width), width)?;
+                vectors.push(graph.add(Op::Load, &[place], arg.clone())?);
+            }
+            return separated(graph, &vectors, number as usize);
+        }
         let reach = stride.abs() * (width - 1);
         let first = base.offset(if stride < 0 { -reach } else { 0 });
         // The last vector ends with the last element, so that nothing beyond it is read.

@@ -62,10 +62,7 @@ impl Cut {
 
     /// The places that follow each other in memory, where those of an access's lanes are lines apart.
     pub(super) fn across(&self, sum: &Affine, layout: &Layout) -> Option<Run> {
-        let step = |axis: usize| -> i64 {
-            let atoms = sum.terms().iter().filter(|(atom, _)| self.axes.get(atom) == Some(&axis));
-            atoms.map(|&(_, coefficient)| coefficient).sum()
-        };
+        let step = |axis: usize| self.step(sum, axis);
         // What else the index is made of may change from place to place in the tile.
         let is_regular = |&(atom, _): &(NodeId, i64)| self.axes.contains_key(&atom) || self.is_uniform(atom);
         layout.lane.filter(|&lane| !matches!(step(lane), 0 | 1) && sum.terms().iter().all(is_regular))?;

@@ -2,6 +2,7 @@
 
 use super::{Form, Group, unaliased};
 use crate::lower::optimize::rebuild::{CHUNK, Rebuild};
+use crate::lower::select::devectorize::stride::STEP;
 use smallvec::SmallVec;
 use tinyspec_ir::AxisType;
 use tinyspec_ir::affine::Affine;
@@ -17,7 +18,7 @@ pub(super) struct Layout {
     pub size: i64,
     /// The groups along which the source is contiguous.
     contiguous: SmallVec<[bool; 8]>,
-    /// The two groups between which square blocks are transposed.
+    /// The two groups between which square blocks are transposed, or rows of few elements interleaved.
     pub turned: Option<(usize, usize)>,
 }
 
@@ -29,7 +30,7 @@ impl Layout {
     /// The tile of a copy along a group of `extent` elements.
     pub(super) fn chunk(&self, group: usize, extent: i64) -> i64 {
         match extent {
-            _ if self.is_turned(group) => CHUNK,
+            _ if self.is_turned(group) => CHUNK.min(extent),
             _ if !self.contiguous[group] || extent <= 1 => 1,
             _ if (CHUNK + 1..=ROW).contains(&extent) => (extent + CHUNK - 1) / CHUNK * CHUNK,
             _ if extent % (2 * CHUNK) == 0 => 2 * CHUNK,
@@ -66,7 +67,7 @@ impl Rebuild<'_> {
             strides[group] = size;
             // Squares are whole.
             let extent = groups[group].extent;
-            let is_turned = turned.is_some_and(|(from, _)| from == group);
+            let is_turned = turned.is_some_and(|(from, _)| from == group) && extent > CHUNK;
             size = size.saturating_mul(if is_turned { (extent + CHUNK - 1) / CHUNK * CHUNK } else { extent });
             // Whole vectors along the contiguous axis.
             if strides[group] == 1 && contiguous[group] && size > CHUNK {
@@ -79,7 +80,7 @@ impl Rebuild<'_> {
     }
 
     /// The order of a copy's groups in memory: output loops, then reductions in the order of their loops, the output tile
-    /// inside: what a reduction reads one after the other lies together.
+    /// inside: what a reduction reads one after the other lies together. Where vectors lie along a reduction, it is innermost.
     fn order_in_memory(&self, groups: &[Group]) -> Vec<usize> {
         let is_of = |group: &Group, is: &dyn Fn(AxisType) -> bool| {
             group.steps.iter().all(|step| is(self.space.axes[step.0].kind))
@@ -98,9 +99,11 @@ impl Rebuild<'_> {
             let reduced = group.steps.iter().filter(|step| self.space.axes[step.0].kind.is_reduce());
             reduced.map(|step| step.0).max()
         };
+        let is_along_terms = groups.iter().any(|group| has(group, AxisType::Unroll));
         let place = |group: &Group| {
             let unit = std::cmp::Reverse(group.unit);
-            (is_tile(group), !is_output(group), is_tiled(group), reduction(group), unit)
+            let is_inside = is_tile(group) && !is_along_terms;
+            (is_inside, !is_output(group), is_tiled(group), reduction(group), unit)
         };
         let mut layout: Vec<usize> = (0..groups.len()).collect();
         layout.sort_by_key(|&group| place(&groups[group]));
@@ -129,9 +132,11 @@ impl Rebuild<'_> {
     }
 }
 
-/// The groups along which the source and the copy are contiguous, if they differ and square blocks of them fill vectors.
+/// The groups along which the source and the copy are contiguous, if they differ and blocks of them fill vectors.
 fn turned(groups: &[Group], layout: &[usize]) -> Option<(usize, usize)> {
     let to = *layout.last()?;
     let from = (0..groups.len()).find(|&group| group != to && groups[group].unit == 1)?;
-    (groups[from].extent >= CHUNK && groups[to].extent % CHUNK == 0).then_some((from, to))
+    let is_square = groups[from].extent >= CHUNK;
+    let is_interleaved = groups[from].extent == groups[to].unit && groups[from].extent <= STEP;
+    (groups[to].extent % CHUNK == 0 && (is_square || is_interleaved)).then_some((from, to))
 }
