@@ -4,7 +4,7 @@
 //! The walk alone gives the key of the plan cache; the graph is built only for a program not seen before.
 
 use super::changing::{Change, Changing, changing};
-use super::{Identity, Node, Opening, Program, Sources, View, Who, is_one_of_few, moved, sizes};
+use super::{Identity, Node, Opening, Place, Program, Sources, View, Who, is_one_of_few, moved, sizes};
 use crate::device::{Storage, default_device};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -24,8 +24,6 @@ pub(crate) type Numbers = FxHashMap<Const, &'static Location<'static>>;
 const SOME: usize = 64;
 /// Nodes below a sum that are looked at for numbers, and pairs of equal nodes that are compared.
 const STEPS: usize = 32;
-/// A `Tensor::scalar` is written by a line of its own.
-const ONLY: u32 = u32::MAX;
 /// Nodes of a graph with its gradients, for each without them, about.
 const WITH_GRADIENTS: usize = 3;
 
@@ -301,7 +299,7 @@ impl Walk {
                     let (node, value) = (&entry.node, entry.node.literal()?);
                     // A constant is wherever the program runs.
                     let is_here = default_device().is_ok_and(|device| node.device() == Some(device.id()));
-                    if !is_here || !is_one_of_few(node.location?, ONLY, value) {
+                    if !is_here || !is_one_of_few(node.location?, Place::Only, value) {
                         return None;
                     }
                     found.push((position, value));

@@ -2,7 +2,7 @@
 //! are inputs of the compiled program instead of parts of it, so that one program serves all of them.
 
 use super::moved::{Moved, Offsets};
-use super::{Node, is_one_of_few, part};
+use super::{Node, Place, is_one_of_few, part};
 use crate::Result;
 use crate::device::{Device, Storage, device_of};
 use rustc_hash::FxHashMap;
@@ -26,33 +26,36 @@ pub(super) enum Change {
 /// The nodes that are inputs of a compiled program instead of parts of it, by hash.
 pub(super) type Changing = FxHashMap<ContentHash, Change>;
 
-/// Where a node is produced: a line may produce several in one program, as in an unrolled loop, and each of them is counted by
-/// itself.
-type Place = (&'static Location<'static>, u32);
-
 /// The numbers, parts and places of which their line has produced too many different ones to compile each.
 pub(super) fn changing<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>, roots: &[Arc<Node>]) -> Result<Changing> {
-    let mut occurrences: FxHashMap<Place, u32> = FxHashMap::default();
+    // A line may produce several in one program, as in an unrolled loop, and each of them is counted by itself.
+    let mut occurrences: FxHashMap<(&'static Location<'static>, Option<u64>), u32> = FxHashMap::default();
     let mut changing = Changing::default();
     let device = device_of(roots.iter().map(|root| root.device()))?;
     for node in nodes.filter(|node| matches!(node.op, Op::Const | Op::Shrink | Op::Pad) && !node.is_realized()) {
         let Some(line) = node.location else { continue };
         // Counts the node; true once its line has produced too many different ones.
-        let mut changes = |kind: u32, number: Const| {
-            let occurrence = occurrences.entry((line, kind)).or_default();
+        let mut changes = |sizes: Option<u64>, number: Const| {
+            let occurrence = occurrences.entry((line, sizes)).or_default();
             *occurrence += 1;
-            !is_one_of_few(line, kind + KINDS * *occurrence, number)
+            let place = match sizes {
+                Some(sizes) => Place::Window(sizes, *occurrence),
+                None => Place::Number(*occurrence),
+            };
+            !is_one_of_few(line, place, number)
         };
         let is_root = roots.iter().any(|root| root.hash == node.hash);
         let change = if let Some(number) = node.literal().filter(|_| !is_root) {
-            if changes(0, number) { number_data(node, number, &device)? } else { None }
+            if changes(None, number) { number_data(node, number, &device)? } else { None }
         } else if let Some((whole, start)) = part(node).filter(|_| node.op == Op::Shrink && !is_root) {
-            let is_other = changes(0, Const::int(DType::Index, start as i128));
+            let is_other = changes(None, Const::int(DType::Index, start as i128));
             if is_other { part_data(node, &whole, start)? } else { None }
         } else if let Some(offsets) = Offsets::of(node) {
-            // Windows of different sizes are counted apart: on one line, offsets may follow from lengths.
-            let kind = 1 + offsets.sizes() % (KINDS - 1);
-            if changes(kind, offsets.number()) { Some(Change::Moved(offsets.moved(&device, line)?)) } else { None }
+            if changes(Some(offsets.sizes()), offsets.number()) {
+                Some(Change::Moved(offsets.moved(&device, line)?))
+            } else {
+                None
+            }
         } else {
             None
         };
@@ -60,9 +63,6 @@ pub(super) fn changing<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>, roots: &[
     }
     Ok(changing)
 }
-
-/// Numbers and parts are counted as kind 0, windows as one of the others, by their sizes.
-const KINDS: u32 = 64;
 
 fn number_data(node: &Arc<Node>, number: Const, device: &Arc<Device>) -> Result<Option<Change>> {
     let bytes = number.dtype.size();

@@ -12,14 +12,30 @@ const FEW: usize = 3;
 
 type Numbers = SmallVec<[Const; FEW]>;
 
-/// A line of the program, and which of those that it writes in one program.
-type Line = (&'static Location<'static>, u32);
+/// Which of those that a line produces in one program.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Place {
+    /// The only one: a `Tensor::scalar` is written by a line of its own.
+    Only,
+    /// The number or the part of this occurrence.
+    Number(u32),
+    /// The window of this occurrence, of those with a hash of its sizes: on one line, offsets may follow from lengths.
+    Window(u64, u32),
+}
+
+type Line = (&'static Location<'static>, Place);
+
+/// Places to remember at most; of more, windows are forgotten, since a line may have them in any number of sizes.
+const MOST: usize = 1 << 14;
 
 static LINES: LazyLock<Mutex<FxHashMap<Line, Option<Numbers>>>> = LazyLock::new(Mutex::default);
 
 /// The line has written few numbers in this place of a program, and this is one of them.
-pub(crate) fn is_one_of_few(line: &'static Location<'static>, place: u32, number: Const) -> bool {
+pub(crate) fn is_one_of_few(line: &'static Location<'static>, place: Place, number: Const) -> bool {
     let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
+    if lines.len() >= MOST {
+        lines.retain(|(_, place), _| !matches!(place, Place::Window(..)));
+    }
     let numbers = lines.entry((line, place)).or_insert_with(|| Some(Numbers::new()));
     if let Some(known) = numbers {
         if known.contains(&number) {

@@ -21,7 +21,7 @@ pub(crate) use callify::Walk;
 pub(crate) use handle::Handle;
 pub(crate) use history::{History, Opening, Program};
 pub(crate) use identity::{Identity, Who};
-pub(crate) use literals::is_one_of_few;
+pub(crate) use literals::{Place, is_one_of_few};
 pub(crate) use node::{Node, Sources, View};
 pub(crate) use part::{part, within};
 pub(crate) use shards::Shards;

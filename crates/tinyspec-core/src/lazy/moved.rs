@@ -37,8 +37,8 @@ impl Offsets {
     }
 
     /// A hash of the sizes.
-    pub fn sizes(&self) -> u32 {
-        ContentHash::of(&(&self.from[..], &self.to[..])).0 as u32
+    pub fn sizes(&self) -> u64 {
+        ContentHash::of(&(&self.from[..], &self.to[..])).0 as u64
     }
 
     /// A hash of the offsets.

@@ -41,15 +41,17 @@ fn find(graph: &Graph, sink: NodeId) -> Option<Digits> {
         _ => false,
     };
     let is_load = |&node: &NodeId| graph.op(node) == Op::Load;
-    let read = |is_reader: &dyn Fn(&NodeId) -> bool, shortest: i64| {
+    let is_output = |range: NodeId| matches!(graph.arg(range), Arg::Range { axis: AxisType::Loop, .. });
+    let read = |is_reader: &dyn Fn(&NodeId) -> bool, is_split: &dyn Fn(&Digits) -> bool| {
         let readers: SmallVec<[NodeId; 4]> =
             order.iter().copied().filter(is_reader).map(|node| graph.source(node, 0)).collect();
         let digits = graph.reachable(&readers).into_iter().filter_map(|node| digit(graph, node));
         digits
-            .filter(|digits| digits.base >= shortest && is_all_digits(graph, &order, digits))
+            .filter(|digits| is_split(digits) && is_all_digits(graph, &order, digits))
             .min_by_key(|digits| (digits.range, digits.base))
     };
-    read(&is_product, 2).or_else(|| read(&is_load, SHORTEST))
+    let is_long = |digits: &Digits| is_output(digits.range) && digits.base >= SHORTEST;
+    read(&is_product, &|_| true).or_else(|| read(&is_load, &is_long))
 }
 
 /// `r / b` or `r % b`, where r takes whole rounds of b.

@@ -72,3 +72,15 @@ fn rows_over_their_norm_take_no_more_steps_than_their_softmax() -> Result<(), Er
     }
     Ok(())
 }
+
+/// A line that has made ramps of many lengths makes the next one as it made the first: their windows do not become data.
+#[test]
+fn ramps_of_many_lengths_on_one_line_stay_linear() -> Result<(), Error> {
+    let ramp = |length: i64| Tensor::arange(length) * 3;
+    for length in 1..=256 {
+        ramp(8 * length - 1).realize()?;
+    }
+    let counters = tinyspec_core::profile::counters();
+    assert!(counters.kernels <= counters.plans, "{counters:?}");
+    Ok(())
+}

@@ -1,7 +1,6 @@
 //! Kernels whose pace memory or single ops set: vectors along the contiguous axis.
 
 use super::{NARROWEST, Planner};
-use crate::lower::optimize::kernel::Reduction;
 use crate::lower::optimize::transforms::{OptOp, Padto, Pipeline, Split};
 use crate::lower::select::decompose::Sizes;
 use crate::lower::select::devectorize::stride::STEP;
@@ -285,11 +284,12 @@ impl Planner<'_> {
         let is_filled = self.trips(lane) * 4 >= lanes;
         // Sums over as few terms are in the tile whole; apart from it they would each take a vector of their own.
         let terms: SmallVec<[usize; 4]> = self.reduced().collect();
-        let count = |reduction: &Reduction| {
-            let origins = reduction.ranges.iter().filter_map(|&range| self.space.origin(range));
-            origins.map(|origin| self.trips(origin)).product::<i64>()
+        let places = |access: usize| -> i64 {
+            let inside = short.iter().chain(&terms).filter(|&&origin| self.depends(access, origin));
+            inside.map(|&origin| self.trips(origin)).product()
         };
-        let is_small = self.kernel.reductions.iter().all(|reduction| (1..=STEP).contains(&count(reduction)));
+        let is_small = (0..self.kernel.accesses.len()).all(|access| places(access) <= STEP)
+            && terms.iter().all(|&origin| self.trips(origin) <= STEP);
         if short.is_empty() || !is_filled || work * step as usize > MOST || !is_small {
             return false;
         }
@@ -308,8 +308,8 @@ impl Planner<'_> {
     /// in the tile, so that vectors lie along what is contiguous in memory. False where that cannot be.
     fn take_turns(&mut self, last: usize, lanes: i64) -> bool {
         /// Places of a tile, at most.
-        const PLACES: i64 = 16;
-        let whole = |origin: usize| self.turn_of(origin).filter(|turn| self.trips(origin) % turn == 0);
+        const PLACES: i64 = 8;
+        let whole = |origin: usize| self.turn_of(origin, STEP).filter(|turn| self.trips(origin) % turn == 0);
         let turns: SmallVec<[(usize, i64); 2]> =
             self.outputs().into_iter().filter_map(|origin| Some((origin, whole(origin)?))).collect();
         let Some(turn) = turns.iter().find(|turn| turn.0 == last).map(|turn| turn.1) else { return false };

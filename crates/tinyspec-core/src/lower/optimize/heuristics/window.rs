@@ -45,7 +45,7 @@ impl Planner<'_> {
         let lanes = self.lanes();
         let lane = self.contiguous_output().filter(|_| lanes > 1)?;
         let turns: SmallVec<[(usize, i64); 2]> =
-            self.outputs().into_iter().filter_map(|origin| Some((origin, self.turn_of(origin)?))).collect();
+            self.outputs().into_iter().filter_map(|origin| Some((origin, self.turn_of(origin, STEP)?))).collect();
         let places: i64 = turns.iter().map(|turn| turn.1).product();
         // Each place meets its share of the taps.
         let (inside, taps) = self.taps_inside(TAPS * places)?;
@@ -65,7 +65,8 @@ impl Planner<'_> {
             return fits.then(|| window(turns, None, None, row));
         }
         // The lanes step over taps that lie side by side.
-        let most = if taps <= stride::STEP { stride::STEP } else { STEP };
+        let is_row = taps <= stride::STEP * self.kernel.reductions.len() as i64;
+        let most = if is_row { stride::STEP } else { STEP };
         let is_stepped_over = |access: usize| {
             let steps = (2..=most).contains(&self.coefficient(access, lane));
             steps && self.reduced().any(|origin| self.coefficient(access, origin) == 1)
@@ -180,15 +181,15 @@ impl Planner<'_> {
         })
     }
 
-    /// After how many steps along an output range the taps that its places meet are the same again.
-    pub(super) fn turn_of(&self, origin: usize) -> Option<i64> {
+    /// After how many steps along an output range, at most so many, the taps that its places meet are the same again.
+    pub(super) fn turn_of(&self, origin: usize, most: i64) -> Option<i64> {
         let range = self.space.origins[origin].range;
         let trips = self.trips(origin);
         self.kernel.order.iter().find_map(|&node| {
             let &[value, divisor] = self.graph.sources(node) else { return None };
             let divisor = i64::try_from(self.graph.as_int(divisor)?).ok()?;
             let sum = self.kernel.sums.get(&value).filter(|_| matches!(self.graph.op(node), Op::Idiv | Op::Mod))?;
-            let is_turn = (2..=8).contains(&divisor) && trips > divisor && sum.coefficient(range).abs() == 1;
+            let is_turn = (2..=most).contains(&divisor) && trips > divisor && sum.coefficient(range).abs() == 1;
             is_turn.then_some(divisor)
         })
     }

@@ -99,7 +99,13 @@ impl Rebuild<'_> {
             let reduced = group.steps.iter().filter(|step| self.space.axes[step.0].kind.is_reduce());
             reduced.map(|step| step.0).max()
         };
-        let is_along_terms = groups.iter().any(|group| has(group, AxisType::Unroll));
+        // Vectors are as long as powers of two divide their axis.
+        let lanes = |of: AxisType| {
+            let steps = groups.iter().flat_map(|group| &group.steps).map(|step| &self.space.axes[step.0]);
+            let trips = steps.filter(|axis| axis.kind == of).filter_map(|axis| axis.trips);
+            trips.map(|trips| 1i64 << trips.trailing_zeros()).max().unwrap_or(1)
+        };
+        let is_along_terms = lanes(AxisType::Unroll) > lanes(AxisType::Upcast);
         let place = |group: &Group| {
             let unit = std::cmp::Reverse(group.unit);
             let is_inside = is_tile(group) && !is_along_terms;
