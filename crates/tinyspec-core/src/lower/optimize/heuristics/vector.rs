@@ -286,10 +286,10 @@ impl Planner<'_> {
         let terms: SmallVec<[usize; 4]> = self.reduced().collect();
         let places = |access: usize| -> i64 {
             let inside = short.iter().chain(&terms).filter(|&&origin| self.depends(access, origin));
-            inside.map(|&origin| self.trips(origin)).product()
+            inside.fold(1, |places, &origin| places.saturating_mul(self.trips(origin)))
         };
-        let is_small = (0..self.kernel.accesses.len()).all(|access| places(access) <= STEP)
-            && terms.iter().all(|&origin| self.trips(origin) <= STEP);
+        let is_small = terms.iter().all(|&origin| self.trips(origin) <= STEP)
+            && (0..self.kernel.accesses.len()).all(|access| places(access) <= STEP);
         if short.is_empty() || !is_filled || work * step as usize > MOST || !is_small {
             return false;
         }
