@@ -23,18 +23,21 @@ pub(crate) enum Place {
     Window(u64, u32),
 }
 
-type Line = (&'static Location<'static>, Place);
+type Lines = Mutex<FxHashMap<(&'static Location<'static>, Place), Option<Numbers>>>;
 
-/// Places to remember at most; of more, windows are forgotten, since a line may have them in any number of sizes.
+static LINES: LazyLock<Lines> = LazyLock::new(Mutex::default);
+static WINDOWS: LazyLock<Lines> = LazyLock::new(Mutex::default);
+
+/// Windows to remember at most: a line may have them in any number of sizes.
 const MOST: usize = 1 << 14;
-
-static LINES: LazyLock<Mutex<FxHashMap<Line, Option<Numbers>>>> = LazyLock::new(Mutex::default);
 
 /// The line has written few numbers in this place of a program, and this is one of them.
 pub(crate) fn is_one_of_few(line: &'static Location<'static>, place: Place, number: Const) -> bool {
-    let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
-    if lines.len() >= MOST {
-        lines.retain(|(_, place), _| !matches!(place, Place::Window(..)));
+    let is_window = matches!(place, Place::Window(..));
+    let lines = if is_window { &WINDOWS } else { &LINES };
+    let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+    if is_window && lines.len() >= MOST {
+        lines.clear();
     }
     let numbers = lines.entry((line, place)).or_insert_with(|| Some(Numbers::new()));
     if let Some(known) = numbers {

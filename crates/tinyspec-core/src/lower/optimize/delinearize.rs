@@ -28,7 +28,7 @@ pub(in super::super) fn delinearize(graph: &mut Graph, sink: NodeId) -> Result<N
 
 /// A kernel of more loops keeps them: how many lowering can tell apart is limited.
 const MOST_LOOPS: usize = 24;
-/// Shorter last digits fill no vector; only a sum of products, whose tiles reach over several digits, gains by a Range of its own for them.
+/// A shorter last digit fills no vector. Only a sum of products, whose tile may span several digits, gains by a Range for it.
 const SHORTEST: i64 = 16;
 
 fn find(graph: &Graph, sink: NodeId) -> Option<Digits> {

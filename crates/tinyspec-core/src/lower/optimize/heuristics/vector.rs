@@ -17,7 +17,7 @@ impl Planner<'_> {
         let last = self.contiguous_output().filter(|_| lanes > 1);
         if let Some(last) = last
             && !self.kernel.reductions.is_empty()
-            && self.in_turn(last, lanes, self.computing())
+            && self.in_turn(last, lanes, self.instructions())
         {
             self.share();
             return self.ops;
@@ -89,7 +89,7 @@ impl Planner<'_> {
                 return self.ops;
             }
             if let Some(last) = last {
-                let work = self.computing();
+                let work = self.instructions();
                 let vectors = match work {
                     // Enough work to keep the units busy, and as much code as is good for one loop.
                     60.. => 1,
@@ -138,7 +138,7 @@ impl Planner<'_> {
     }
 
     /// Instructions that compute an element.
-    fn computing(&self) -> usize {
+    fn instructions(&self) -> usize {
         let sizes = Sizes::of(self.target);
         let computed = self.kernel.order.iter().filter(|&&node| self.graph.op(node).is_elementwise());
         computed.map(|&node| sizes.size(self.graph, node)).sum()
