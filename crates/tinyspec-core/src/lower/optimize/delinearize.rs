@@ -29,7 +29,7 @@ pub(in super::super) fn delinearize(graph: &mut Graph, sink: NodeId) -> Result<N
 /// A kernel of more loops keeps them: how many lowering can tell apart is limited.
 const MOST_LOOPS: usize = 24;
 /// A shorter last digit fills no vector. Only a sum of products, whose tile may span several digits, gains by a Range for it.
-const SHORTEST: i64 = 16;
+const SHORTEST: i64 = 9;
 
 fn find(graph: &Graph, sink: NodeId) -> Option<Digits> {
     let order = graph.reachable(&[sink]);

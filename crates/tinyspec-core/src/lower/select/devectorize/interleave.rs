@@ -3,6 +3,7 @@
 
 use super::access::{store, undecided};
 use super::address::Address;
+use super::gate::Lane;
 use super::shift::Read;
 use super::stride::STEP;
 use super::transpose::Run;
@@ -43,7 +44,7 @@ impl Cut {
             }
             for (first, value) in (0..).step_by(layout.width as usize).zip(interleaved(graph, rows)?) {
                 let gate = match gate {
-                    Some(gate) => Some(self.interleaved_gate(graph, gate, (&run, layout), (&start, first))?),
+                    Some(gate) => self.interleaved_gate(graph, gate, (&run, layout), (&start, first))?,
                     None => None,
                 };
                 let Some(gate) = undecided(graph, gate) else { continue };
@@ -71,11 +72,11 @@ impl Cut {
                 for first in (0..run.length).map(|vector| vector * layout.width) {
                     let place = self.contiguous(graph, buffer, &base.offset(first), layout.width)?;
                     let mut operands: SmallVec<[NodeId; 3]> = SmallVec::from_iter([place]);
-                    if let Some((alt, gate)) = gated {
-                        let gate = self.interleaved_gate(graph, gate, (&run, layout), (&start, first))?;
-                        if graph.as_int(gate) != Some(1) {
-                            operands.extend([splat(graph, alt, layout.width)?, gate]);
-                        }
+                    if let Some((alt, gate)) = gated
+                        && let Some(gate) = self.interleaved_gate(graph, gate, (&run, layout), (&start, first))?
+                        && graph.as_int(gate) != Some(1)
+                    {
+                        operands.extend([splat(graph, alt, layout.width)?, gate]);
                     }
                     vectors.push(graph.add(Op::Load, &operands, arg.clone())?);
                 }
@@ -87,21 +88,27 @@ impl Cut {
         Ok(Some(parts))
     }
 
-    /// The gates of as many places as a vector holds, in the order of memory, from number `first` on.
+    /// The gates of as many places as a vector holds, in the order of memory, from number `first` on; `None` where all are open.
     fn interleaved_gate(
-        &self,
+        &mut self,
         graph: &mut Graph,
         gate: NodeId,
         (run, layout): (&Run, &Layout),
         (start, first): (&[i64], i64),
-    ) -> Result<NodeId> {
-        let mut lanes = Lanes::new();
-        for place in first..first + layout.width {
+    ) -> Result<Option<NodeId>> {
+        let places = (first..first + layout.width).map(|place| {
             let mut at = run.at(start, place % run.length);
             layout.lane.into_iter().for_each(|lane| at[lane] += place / run.length);
-            lanes.push(self.element(graph, gate, &at)?);
+            at
+        });
+        let places: SmallVec<[Dims; 16]> = places.collect();
+        // Comparing places anew takes fewer instructions than interleaving masks.
+        if let Some(lanes) = places.iter().map(|at| self.lane_of(graph, gate, at)).collect::<Option<Vec<Lane>>>() {
+            return self.gate_of_lanes(graph, &lanes);
         }
-        gathered(graph, &lanes)
+        let lanes = places.iter().map(|at| self.element(graph, gate, at));
+        let lanes: Lanes = lanes.collect::<Result<_>>()?;
+        gathered(graph, &lanes).map(Some)
     }
 }
 
