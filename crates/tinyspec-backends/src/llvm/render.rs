@@ -295,15 +295,23 @@ impl Renderer<'_, '_> {
         }
         // Lanes are taken out where they are used.
         if self.graph.op(node) == Op::Index && !self.is_place(self.graph.source(node, 0)) {
-            self.pure(node)?;
-            return self.values[node.index()].ok_or_else(|| self.unsupported(node, "it has no value"));
+            return self.on_demand(node);
         }
         // So is the conversion of an offset to `index`.
         if self.graph.op(node) == Op::Cast && self.values[self.graph.source(node, 0).index()].is_some() {
-            self.pure(node)?;
-            return self.placed(node);
+            return self.on_demand(node);
         }
         Err(self.unsupported(node, "it is used before it is computed"))
+    }
+
+    /// Computes a node where it is used. What this leaves in an If does not dominate uses in others, which compute it again.
+    fn on_demand(&mut self, node: NodeId) -> Result<Placed> {
+        self.pure(node)?;
+        let placed = self.values[node.index()].ok_or_else(|| self.unsupported(node, "it has no value"))?;
+        if self.levels.iter().take(placed.depth).any(|level| !level.is_loop()) {
+            self.values[node.index()] = None;
+        }
+        Ok(placed)
     }
 
     fn value(&mut self, node: NodeId) -> Result<Value> {

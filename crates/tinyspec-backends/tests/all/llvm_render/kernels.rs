@@ -250,6 +250,31 @@ fn a_lane_is_taken_out_before_the_loop() {
     assert_eq!(result, [2.0; 6]);
 }
 
+/// `if x[0] < 2 { out[0] = x[1] }` and `if x[0] < 9 { out[1] = x[1] }`: a lane that one condition takes out is not there for the other.
+#[test]
+fn a_lane_is_taken_out_under_each_condition() {
+    let mut kernel = Kernel::default();
+    let (out, x) = (kernel.param(F32, 2), kernel.param(F32, 2));
+    let (zero, one) = (kernel.int(0), kernel.int(1));
+    let from = kernel.run(x, zero, 2);
+    let pair = kernel.add(Op::Load, &[from], REG);
+    let first = kernel.alu(Op::Index, &[pair, zero]);
+    for (place, bound) in [(zero, 2.0), (one, 9.0)] {
+        let bound = kernel.float(bound);
+        let holds = kernel.alu(Op::CmpLt, &[first, bound]);
+        let condition = kernel.alu(Op::If, &[holds]);
+        let lane = kernel.alu(Op::Index, &[pair, one]);
+        let to = kernel.alu(Op::Index, &[out, place]);
+        kernel.alu(Op::Store, &[to, lane]);
+        kernel.alu(Op::Endif, &[condition]);
+    }
+    let kernel = kernel.finish();
+    for (first, expected) in [(1.0, [5.0, 5.0]), (4.0, [7.0, 5.0]), (10.0, [7.0, 7.0])] {
+        let result = floats(&run(&kernel, &[float_bytes(&[7.0; 2]), float_bytes(&[first, 5.0])])[0]);
+        assert_eq!(result, expected);
+    }
+}
+
 #[test]
 fn a_vector_store_leaves_masked_lanes_alone_and_scatters() {
     for scattered in [false, true] {
