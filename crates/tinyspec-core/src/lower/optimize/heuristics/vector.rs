@@ -17,6 +17,7 @@ impl Planner<'_> {
         let last = self.contiguous_output().filter(|_| lanes > 1);
         if let Some(last) = last
             && !self.kernel.reductions.is_empty()
+            && self.kernel.accesses.iter().all(|access| access.dtype.size() >= size_of::<f32>())
             && self.in_turn(last, lanes, self.instructions())
         {
             self.share();
@@ -257,18 +258,24 @@ impl Planner<'_> {
     fn in_turn(&mut self, last: usize, lanes: i64, work: usize) -> bool {
         /// Instructions of a tile, at most: as much code as is good for one loop.
         const MOST: usize = 768;
+        /// Small elements that lanes step over, at most.
+        const SMALL: i64 = 4;
         let (mut short, mut step): (SmallVec<[usize; 4]>, i64) = (SmallVec::new(), 1);
         let mut lane = last;
         // An axis that fills some vector gains by it only if lanes would be added up or something else is read across it.
         let narrowest = lanes / (self.target.vector_bytes / NARROWEST).max(1) as i64;
+        let is_wide = self.kernel.accesses.iter().all(|access| access.dtype.size() >= size_of::<f32>());
         let is_short = |origin: usize| {
             let trips = self.trips(origin);
             let fills = match self.target.masked_access {
                 true => trips * 4 > lanes,
                 false => trips >= narrowest && trips.count_ones() == 1,
             };
-            let is_across = !self.kernel.reductions.is_empty() || self.crossing(origin).is_some();
-            trips <= STEP.min(lanes) && (!fills || trips * 2 <= lanes && is_across)
+            let crosses = self.crossing(origin).is_some();
+            let is_across = !self.kernel.reductions.is_empty() || crosses;
+            // Shuffles of small elements take several instructions, unless whole words move.
+            let is_cheap = is_wide || crosses || trips <= SMALL && trips.count_ones() == 1;
+            is_cheap && trips <= STEP.min(lanes) && (!fills || trips * 2 <= lanes && is_across)
         };
         while is_short(lane) && step * self.trips(lane) <= STEP {
             step *= self.trips(lane);
@@ -288,8 +295,11 @@ impl Planner<'_> {
             let inside = short.iter().chain(&terms).filter(|&&origin| self.depends(access, origin));
             inside.fold(1, |places, &origin| places.saturating_mul(self.trips(origin)))
         };
+        let is_near = |access: usize| {
+            self.kernel.accesses[access].is_regular(self.graph) && self.coefficient(access, lane).abs() <= STEP
+        };
         let is_small = terms.iter().all(|&origin| self.trips(origin) <= STEP)
-            && (0..self.kernel.accesses.len()).all(|access| places(access) <= STEP);
+            && (0..self.kernel.accesses.len()).all(|access| places(access) <= STEP && is_near(access));
         if short.is_empty() || !is_filled || work * step as usize > MOST || !is_small {
             return false;
         }

@@ -18,7 +18,7 @@ const PRODUCTS: i64 = 96;
 const PRODUCTS_WITH_GATES: i64 = 4 * PRODUCTS;
 /// Of a tile that spans whole rows.
 const PRODUCTS_OF_ROWS: i64 = 144;
-/// Elements that lanes step over, at most; as many as can be interleaved if these are all taps.
+/// Elements that lanes step over, at most; as many as can be interleaved if these are all taps, and no other place reads them.
 pub(super) const STEP: i64 = 4;
 /// Bytes of a line of the caches.
 const LINE: usize = 64;
@@ -66,8 +66,9 @@ impl Planner<'_> {
         }
         // The lanes step over taps that lie side by side.
         let is_row = taps <= stride::STEP * self.kernel.reductions.len() as i64;
-        let most = if is_row { stride::STEP } else { STEP };
         let is_stepped_over = |access: usize| {
+            let is_read_once = || self.sharing(access).1 == 1;
+            let most = if is_row && is_read_once() { stride::STEP } else { STEP };
             let steps = (2..=most).contains(&self.coefficient(access, lane));
             steps && self.reduced().any(|origin| self.coefficient(access, origin) == 1)
         };
