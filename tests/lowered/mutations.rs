@@ -125,8 +125,7 @@ fn report(tallies: &BTreeMap<Kind, Tally>) {
     let share = found as f64 * 100.0 / all.max(1) as f64;
     println!("{found} of {all} mutants found: {share:.2} %");
     assert!(tallies.len() >= 12, "only {} kinds of mistakes were possible", tallies.len());
-    // Some change nothing, such as a gate of lanes that nothing reads.
-    assert!(share >= 97.5, "only {share:.2} % of the mutants were found");
+    assert!(share >= 98.0, "only {share:.2} % of the mutants were found");
 }
 
 /// Distinct kernels that run quickly, spread over the corpus, and all written by hand.

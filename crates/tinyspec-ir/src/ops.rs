@@ -223,7 +223,7 @@ pub(crate) struct Bounded {
 }
 
 impl Bounded {
-    /// An element is inside if `lesser < greater`, and at an end if they are equal.
+    /// An element is inside if `lesser < greater`, and on the boundary if they are equal.
     pub fn below(b: &mut dyn Builder, lesser: NodeId, greater: NodeId) -> Result<Bounded> {
         let inside = b.alu(Op::CmpLt, &[lesser, greater])?;
         Ok(Bounded { inside, at_end: arithmetic::eq(b, lesser, greater)? })

@@ -8,10 +8,10 @@ use tinyspec::ir::{Arg, Builder, Const, Graph, NodeId, Op};
 /// An array a slot.
 pub type Contents = Vec<Array>;
 
-/// Several fillings: small whole numbers, fractions, negative ones, large ones, ascending, descending, and with nan, -0 and
-/// infinities among them.
+/// Several fillings: small whole numbers, fractions, negative ones, large ones, ascending, descending, ties, fractions of large
+/// numbers, and with nan, -0 and infinities among them.
 pub fn of(graph: &Graph, sink: NodeId) -> Vec<Contents> {
-    (0..8).map(|filling| filled(graph, sink, filling)).collect()
+    (0..10).map(|filling| filled(graph, sink, filling)).collect()
 }
 
 fn filled(graph: &Graph, sink: NodeId, filling: u64) -> Contents {
@@ -42,6 +42,8 @@ fn filled(graph: &Graph, sink: NodeId, filling: u64) -> Contents {
             6 if dtype.is_float() => {
                 Const::float(dtype, [f64::NAN, f64::INFINITY, -0.0, f64::NEG_INFINITY, 0.0, 1.0, -1.0][dice.usize(..7)])
             }
+            8 => Const::int(dtype, dice.i128(0..2)),
+            9 => Const::float(dtype, (dice.f64() - 0.5) * 1e4),
             _ => Const::int(dtype, dice.i128(-300..300)),
         };
         let lanes = (0..count).map(|position| value(position).bits).collect();

@@ -304,7 +304,7 @@ impl Renderer<'_, '_> {
         Err(self.unsupported(node, "it is used before it is computed"))
     }
 
-    /// Computes a node where it is used. What this leaves in an If does not dominate uses in others, which compute it again.
+    /// Computes a node where it is used. A value inside an If does not dominate uses outside, so each such use computes it again.
     fn on_demand(&mut self, node: NodeId) -> Result<Placed> {
         self.pure(node)?;
         let placed = self.values[node.index()].ok_or_else(|| self.unsupported(node, "it has no value"))?;

@@ -12,14 +12,14 @@ const FEW: usize = 3;
 
 type Numbers = SmallVec<[Const; FEW]>;
 
-/// Which of those that a line produces in one program.
+/// Identifies one of the numbers and windows that a line produces in a program.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
-    /// The only one: a `Tensor::scalar` is written by a line of its own.
+    /// The only number of its line, a `Tensor::scalar`.
     Only,
-    /// The number or the part of this occurrence.
+    /// The n-th number or part.
     Number(u32),
-    /// The window of this occurrence, of those with a hash of its sizes: on one line, offsets may follow from lengths.
+    /// The n-th window of these sizes, given by their hash: on one line, offsets may follow from lengths.
     Window(u64, u32),
 }
 
@@ -28,7 +28,7 @@ type Lines = Mutex<FxHashMap<(&'static Location<'static>, Place), Option<Numbers
 static LINES: LazyLock<Lines> = LazyLock::new(Mutex::default);
 static WINDOWS: LazyLock<Lines> = LazyLock::new(Mutex::default);
 
-/// Windows to remember at most: a line may have them in any number of sizes.
+/// The most windows to remember: a line may produce any number of sizes.
 const MOST: usize = 1 << 14;
 
 /// The line has written few numbers in this place of a program, and this is one of them.

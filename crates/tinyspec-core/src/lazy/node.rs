@@ -36,7 +36,7 @@ pub(crate) struct Node {
     handles: AtomicU32,
     /// Number of runs that computed this node only as an intermediate value.
     runs_on_the_way: AtomicU8,
-    /// Whether a gradient has been taken through it.
+    /// Whether a gradient has been taken through this node.
     is_differentiated: AtomicBool,
     /// All results of the `grad` call that returned this gradient.
     gradients: OnceLock<Arc<[Weak<Node>]>>,
@@ -310,12 +310,12 @@ impl Node {
         }
     }
 
-    /// Whether a gradient has been taken through it.
+    /// Whether a gradient has been taken through this node.
     pub fn is_differentiated(&self) -> bool {
         self.is_differentiated.load(Ordering::Relaxed)
     }
 
-    /// Notes that a gradient has been taken through it, and releases what it held for that.
+    /// Records that a gradient has been taken through this node, and releases the inputs held for it.
     pub fn become_differentiated(&self) {
         self.is_differentiated.store(true, Ordering::Relaxed);
         if let Some(computed) = self.computed() {

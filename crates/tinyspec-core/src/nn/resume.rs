@@ -91,7 +91,7 @@ pub fn save_training(
 ///
 /// # Errors
 /// When the file cannot be read; when it is of another optimiser, or of one with other options; or when names are missing or
-/// unexpected, or shapes or dtypes differ, of the model or of the optimiser: all of them are listed, and nothing is changed.
+/// unexpected, or if shapes or dtypes differ, in the model or in the optimiser. The error lists them all, and nothing is changed.
 /// Which weights the optimiser was given is unknown until its next step, which refuses others.
 #[track_caller]
 pub fn resume<M: Model>(path: impl AsRef<Path>, optimizer: &mut dyn Optimizer) -> Result<(usize, M)> {

@@ -74,7 +74,7 @@ impl Literal {
         }))
     }
 
-    /// As [`Literal::constant`], if the user asked for the dtype itself.
+    /// Those of [`Literal::constant`], if the user named the dtype.
     ///
     /// # Errors
     /// When `dtype` cannot represent the value.

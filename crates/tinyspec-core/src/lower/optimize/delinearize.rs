@@ -1,7 +1,7 @@
 //! Delinearization: a Range of which a Load reads the digits, `r / b` and `r % b`, becomes a Range for each digit.
 //!
-//! A reshape leaves such a Range where it merges axes whose elements do not lie beside each other: what repeats, a convolution
-//! whose channels become pixels, heads that become one row. Vectors and register tiles ask for places that are affine in the Ranges.
+//! A reshape that merges axes leaves such a Range where their elements are not adjacent: repeated rows, channels that become pixels,
+//! heads that become one row. Vectors and register tiles need indices that are affine in the Ranges.
 
 use crate::lower::live::next_range_id;
 use crate::lower::loops::closed;
@@ -28,7 +28,8 @@ pub(in super::super) fn delinearize(graph: &mut Graph, sink: NodeId) -> Result<N
 
 /// A kernel of more loops keeps them: how many lowering can tell apart is limited.
 const MOST_LOOPS: usize = 24;
-/// A shorter last digit fills no vector. Only a sum of products, whose tile may span several digits, gains by a Range for it.
+/// The shortest last digit that gets a Range of its own outside of sums of products, whose tiles may span several digits: a shorter
+/// one is interleaved.
 const SHORTEST: i64 = 9;
 
 fn find(graph: &Graph, sink: NodeId) -> Option<Digits> {
@@ -41,17 +42,22 @@ fn find(graph: &Graph, sink: NodeId) -> Option<Digits> {
         _ => false,
     };
     let is_load = |&node: &NodeId| graph.op(node) == Op::Load;
-    let is_output = |range: NodeId| matches!(graph.arg(range), Arg::Range { axis: AxisType::Loop, .. });
-    let read = |is_reader: &dyn Fn(&NodeId) -> bool, is_split: &dyn Fn(&Digits) -> bool| {
-        let readers: SmallVec<[NodeId; 4]> =
-            order.iter().copied().filter(is_reader).map(|node| graph.source(node, 0)).collect();
-        let digits = graph.reachable(&readers).into_iter().filter_map(|node| digit(graph, node));
-        digits
-            .filter(|digits| is_split(digits) && is_all_digits(graph, &order, digits))
-            .min_by_key(|digits| (digits.range, digits.base))
+    let is_long = |digits: &Digits| {
+        let is_output = matches!(graph.arg(digits.range), Arg::Range { axis: AxisType::Loop, .. });
+        is_output && digits.base >= SHORTEST
     };
-    let is_long = |digits: &Digits| is_output(digits.range) && digits.base >= SHORTEST;
-    read(&is_product, &|_| true).or_else(|| read(&is_load, &is_long))
+    let least = |digits: &mut dyn Iterator<Item = Digits>| {
+        let all = digits.filter(|digits| is_all_digits(graph, &order, digits));
+        all.min_by_key(|digits| (digits.range, digits.base))
+    };
+    least(&mut digits_of(graph, order.iter().filter(|node| is_product(node))))
+        .or_else(|| least(&mut digits_of(graph, order.iter().filter(|node| is_load(node))).filter(is_long)))
+}
+
+/// The digits that the first sources of these nodes are made of.
+fn digits_of<'a>(graph: &Graph, readers: impl Iterator<Item = &'a NodeId>) -> impl Iterator<Item = Digits> {
+    let read: SmallVec<[NodeId; 4]> = readers.map(|&node| graph.source(node, 0)).collect();
+    graph.reachable(&read).into_iter().filter_map(|node| digit(graph, node))
 }
 
 /// `r / b` or `r % b`, where r takes whole rounds of b.

@@ -10,7 +10,7 @@ mod shift;
 pub(crate) mod stride;
 mod transpose;
 
-use self::stride::STEP;
+use self::stride::MAX_STRIDE;
 use super::tile::{Dims, Layout, Parts};
 use crate::lower::fold;
 use crate::lower::loops::grouped;
@@ -101,7 +101,7 @@ impl Cut {
         self.sums.get(&node).cloned().unwrap_or_else(|| Affine::atom(node))
     }
 
-    /// Vectors lie along the axes that some access is contiguous in, or some interleaved and none strided.
+    /// Vectors lie along axes in which some access is contiguous, or in which some access is interleaved and none needs a gather.
     fn choose_lanes(&mut self, graph: &Graph, order: &[NodeId]) {
         let rank = order.iter().map(|&node| graph.props(node).rank()).max().unwrap_or(0);
         let none = || SmallVec::<[bool; 4]>::from_elem(false, rank);
@@ -111,13 +111,13 @@ impl Cut {
             let sum = self.sum(*index);
             let Some(dims) = static_shape(&graph.props(*index).shape) else { continue };
             for axis in 0..dims.len().min(rank) {
-                let layout = Layout { dims: dims.clone(), lane: Some(axis), width: self.greatest };
+                let layout = || Layout { dims: dims.clone(), lane: Some(axis), width: self.greatest };
                 match self.step(&sum, axis) {
                     0 => {}
                     1 => contiguous[axis] = true,
                     _ if dims[axis] % self.greatest != 0 => {}
-                    _ if self.interleaves(&sum, &layout).is_some() => interleaved[axis] = true,
-                    step => strided[axis] |= step.abs() > STEP,
+                    _ if self.interleaves(&sum, &layout()).is_some() => interleaved[axis] = true,
+                    step => strided[axis] |= step.abs() > MAX_STRIDE,
                 }
             }
         }
@@ -452,7 +452,7 @@ fn gathered(graph: &mut Graph, lanes: &[(NodeId, i64)]) -> Result<NodeId> {
     graph.add(Op::Stack, &elements, Arg::None)
 }
 
-/// The vectors of these lanes, if they are more than two and no more than half as many as there are lanes.
+/// The vectors that these lanes come from, if there are more than two but at most half as many as lanes.
 fn few_vectors(graph: &Graph, lanes: &[(NodeId, i64)]) -> Option<SmallVec<[NodeId; 8]>> {
     let mut vectors: SmallVec<[NodeId; 8]> = SmallVec::new();
     for &(vector, _) in lanes {
@@ -464,7 +464,7 @@ fn few_vectors(graph: &Graph, lanes: &[(NodeId, i64)]) -> Option<SmallVec<[NodeI
     (vectors.len() > 2 && vectors.len() * 2 <= lanes.len() && vectors.iter().all(is_whole)).then_some(vectors)
 }
 
-/// A shuffle takes lanes of two vectors, so each further vector takes one more.
+/// Picks lanes of several vectors. A shuffle has two operands, so each vector beyond the second takes another shuffle.
 fn of_several(graph: &mut Graph, vectors: &[NodeId], lanes: &[(NodeId, i64)]) -> Result<NodeId> {
     let mut all = vectors[0];
     for &next in &vectors[1..] {
@@ -472,7 +472,7 @@ fn of_several(graph: &mut Graph, vectors: &[NodeId], lanes: &[(NodeId, i64)]) ->
         let picked =
             (0..).zip(lanes).map(|(lane, &(vector, from))| match vector == next || is_first && vector == all {
                 true => (vector, from),
-                // Already in its place, or of a vector that is still to come.
+                // Already in place, or filled in by a later shuffle.
                 false => (all, lane),
             });
         let picked: SmallVec<[(NodeId, i64); 16]> = picked.collect();

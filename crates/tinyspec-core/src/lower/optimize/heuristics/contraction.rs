@@ -56,14 +56,14 @@ impl Tile {
 const WIDER: f64 = 0.95;
 /// What tiles whose vectors lie across the order of memory take longer, at the least (measured).
 const ACROSS: f64 = 1.05;
-/// Cycles for an element of a panel that is packed across the order of memory (measured).
-const PACKED: f64 = 0.4;
+/// Cycles per element for packing a panel against the order of memory (measured).
+const PACKING_CYCLES: f64 = 0.4;
 /// Cycles for a line from the second-level cache, several being under way.
 const LINE_CYCLES: f64 = 2.0;
-/// How many times as long lines of rows take that end before the hardware prefetches them (measured).
-const SHORT_ROWS: f64 = 6.0;
-/// Bytes of such a row.
-const SHORT: f64 = 512.0;
+/// How much longer a line takes if its row is too short for the hardware prefetcher (measured).
+const SHORT_ROW_FACTOR: f64 = 6.0;
+/// Rows of fewer bytes are that short.
+const SHORT_ROW_BYTES: f64 = 512.0;
 /// What tiles take longer whose panels come from the last cache.
 const FAR: f64 = 1.05;
 
@@ -242,14 +242,14 @@ impl Planner<'_> {
         };
         let filled = heights.iter().map(|&(origin, height)| self.share_filled(origin, height)).product::<f64>()
             * self.share_filled(tile.lane, self.width(tile));
-        // A narrower vector takes as long.
+        // A narrower vector takes as many cycles as a full one.
         let filled = filled * self.lanes_of(tile) as f64 / lanes as f64;
-        // Memory is stored across its order too, which the counts leave out.
+        // The counts leave out that stores go against the order of memory.
         let across = if scattered { ACROSS } else { 1.0 };
         let far = if tile.is_far { FAR } else { 1.0 };
         let packing = match self.coefficient(panel, lane) {
             1 => 0.0,
-            _ => PACKED * lanes as f64 / self.sharing(panel).1 as f64,
+            _ => PACKING_CYCLES * lanes as f64 / self.sharing(panel).1 as f64,
         };
         packing + far * across * (step + stored / steps.max(1) as f64) / (products * filled)
     }
@@ -268,7 +268,7 @@ impl Planner<'_> {
         let inner = self.reduced().filter(|origin| self.trips(*origin) > 1 && !windows.contains(origin)).last();
         let lines = (inner.map_or(0, bytes) as f64 / LINE).min(1.0);
         let length = inner.map_or(0, |origin| bytes(origin).saturating_mul(self.trips(origin))) as f64;
-        if length < SHORT { lines * SHORT_ROWS } else { lines }
+        if length < SHORT_ROW_BYTES { lines * SHORT_ROW_FACTOR } else { lines }
     }
 
     /// Reduction ranges.

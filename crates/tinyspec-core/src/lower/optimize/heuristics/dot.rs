@@ -2,7 +2,7 @@
 //! filters: vectors lie along the reduction, and each element of the tile has a vector of partial sums.
 
 use super::Planner;
-use super::window::STEP;
+use super::window::MAX_TAP_STRIDE;
 use smallvec::SmallVec;
 use tinyspec_ir::AxisType;
 
@@ -15,7 +15,7 @@ pub(super) struct Dot {
     lane: usize,
     /// Heights of the tile along output axes.
     heights: SmallVec<[(usize, i64); 4]>,
-    /// The operand that is packed, since it is not contiguous along the reduction.
+    /// The operand to pack, because it is not contiguous along the reduction.
     packed: Option<usize>,
 }
 
@@ -26,7 +26,7 @@ impl Planner<'_> {
         let lanes = self.lanes();
         // Where vectors can be masked, those of strided windows step over a few elements.
         let steps = |access: usize, origin: usize| match self.target.masked_access && !self.windows(access).is_empty() {
-            true => (1..=STEP).contains(&self.coefficient(access, origin)),
+            true => (1..=MAX_TAP_STRIDE).contains(&self.coefficient(access, origin)),
             false => self.coefficient(access, origin) == 1,
         };
         let is_lane = |&origin: &usize| {
@@ -63,6 +63,8 @@ impl Planner<'_> {
             false => 2 * self.coefficient(access, lane),
         };
         let registers = self.target.vector_registers as i64 - 1;
+        // Packing reads and writes each element once, for all rows together.
+        let packing = packed.map_or(0.0, |b| (2 * lanes) as f64 / self.sharing(b).1 as f64);
         let mut best: Option<(f64, Dot)> = None;
         for room in 1..=8 {
             let second = self.fill(&of_b, room);
@@ -78,9 +80,7 @@ impl Planner<'_> {
             let heights: SmallVec<[(usize, i64); 4]> = first.into_iter().chain(second).collect();
             let filled: f64 = heights.iter().map(|&(origin, height)| self.share_filled(origin, height)).product();
             let cost = (step + end) / (products * filled * self.share_filled(lane, lanes));
-            // Each element is read and written once for all rows.
-            let rows: i64 = of_a.iter().map(|&origin| self.trips(origin)).product();
-            let cost = cost + packed.map_or(0.0, |_| (2 * lanes) as f64 / rows as f64);
+            let cost = cost + packing;
             if best.as_ref().is_none_or(|(least, _)| cost < *least) {
                 best = Some((cost, Dot { lane, heights, packed }));
             }
@@ -88,7 +88,7 @@ impl Planner<'_> {
         best
     }
 
-    /// Is the second operand packed, so that it is contiguous along the reduction?
+    /// Can the second operand be packed to make it contiguous along the reduction?
     fn packs_dot(&self, a: usize, b: usize, lane: usize) -> bool {
         let is_contiguous = self.coefficient(a, lane) == 1 && self.coefficient(b, lane) != 0;
         is_contiguous && self.windows(a).is_empty() && self.shared(a, b).is_empty() && self.packs_whole(b)

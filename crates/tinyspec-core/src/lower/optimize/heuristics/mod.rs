@@ -46,9 +46,6 @@ pub fn choose(graph: &Graph, kernel: &Kernel, target: &Target) -> Vec<OptOp> {
     }
 }
 
-/// Bytes of the narrowest machine vector of any processor.
-const NARROWEST: usize = 16;
-
 struct Planner<'a> {
     graph: &'a Graph,
     kernel: &'a Kernel,
@@ -103,12 +100,17 @@ impl Planner<'_> {
         origins.filter(|&origin| !self.space.origins[origin].merged).collect()
     }
 
+    /// Lanes of the narrowest machine vector, if the widest one has so many.
+    fn narrowest(&self, lanes: i64) -> i64 {
+        const BYTES: usize = 16;
+        lanes / (self.target.vector_bytes / BYTES).max(1) as i64
+    }
+
     /// Lanes of a vector along an axis. Where vectors can be masked, an axis shorter than one takes the narrowest that holds
     /// it: no more instructions than a scalar takes.
     fn lanes_along(&self, origin: usize, lanes: i64) -> i64 {
         let trips = self.trips(origin);
-        let narrowest = lanes / (self.target.vector_bytes / NARROWEST).max(1) as i64;
-        let is_narrow = self.target.masked_access && (narrowest..lanes).contains(&trips);
+        let is_narrow = self.target.masked_access && (self.narrowest(lanes)..lanes).contains(&trips);
         if is_narrow { (trips as u64).next_power_of_two() as i64 } else { lanes }
     }
 

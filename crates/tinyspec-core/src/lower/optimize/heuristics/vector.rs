@@ -1,9 +1,9 @@
 //! Kernels whose pace memory or single ops set: vectors along the contiguous axis.
 
-use super::{NARROWEST, Planner};
+use super::Planner;
 use crate::lower::optimize::transforms::{OptOp, Padto, Pipeline, Split};
 use crate::lower::select::decompose::Sizes;
-use crate::lower::select::devectorize::stride::STEP;
+use crate::lower::select::devectorize::stride::MAX_STRIDE;
 use smallvec::SmallVec;
 use tinyspec_ir::AxisType;
 
@@ -17,7 +17,6 @@ impl Planner<'_> {
         let last = self.contiguous_output().filter(|_| lanes > 1);
         if let Some(last) = last
             && !self.kernel.reductions.is_empty()
-            && self.kernel.accesses.iter().all(|access| access.dtype.size() >= size_of::<f32>())
             && self.in_turn(last, lanes, self.instructions())
         {
             self.share();
@@ -60,8 +59,8 @@ impl Planner<'_> {
                     accumulates = true;
                     continue;
                 }
-                // Strided terms that fill a vector also take several accumulators: with only one, each addition waits for the
-                // one before.
+                // Strided terms that fill a vector get several accumulators too: with a single one, each addition depends on the
+                // previous one.
                 if contiguous(axis) > 0 || inside.is_empty() || self.trips(axis) >= lanes {
                     split.push((axis, self.target.accumulators.clamp(1, 8) as i64 / 2));
                 }
@@ -115,22 +114,22 @@ impl Planner<'_> {
         self.ops
     }
 
-    /// Packs what [`Planner::is_packed_along`] the axis of the sums.
+    /// Packs the operands that should be contiguous along the axis of a reduction.
     fn pack_strided(&mut self, axis: usize) {
         let packed: SmallVec<[usize; 2]> =
             (0..self.kernel.accesses.len()).filter(|&access| self.is_packed_along(access, axis)).collect();
         packed.into_iter().for_each(|access| self.stage(access, 0));
     }
 
-    /// Is this a small operand of many sums that is not contiguous along them?
+    /// Is this a small operand, shared by many sums, that is not contiguous along their axis?
     fn is_packed_along(&self, access: usize, axis: usize) -> bool {
-        /// Sums for which it is worth reading and writing each element once more.
+        /// Sums that must share an operand to repay packing it.
         const MANY: i64 = 16;
         let is_strided = !matches!(self.coefficient(access, axis), 0 | 1);
         is_strided && self.packs_whole(access) && self.sharing(access).1 >= MANY
     }
 
-    /// Can all that the kernel reads of an operand be packed, to stay in the first cache beside what else is read?
+    /// Can all that the kernel reads of an operand be packed into half of the first-level cache?
     pub(super) fn packs_whole(&self, access: usize) -> bool {
         let found = &self.kernel.accesses[access];
         let is_plain = !found.is_store && found.is_regular(self.graph) && self.windows(access).is_empty();
@@ -138,7 +137,7 @@ impl Planner<'_> {
         is_plain && self.is_read_once(access) && bytes() <= self.target.cache_bytes[0] as i64 / 2
     }
 
-    /// Instructions that compute an element.
+    /// Instructions per element.
     fn instructions(&self) -> usize {
         let sizes = Sizes::of(self.target);
         let computed = self.kernel.order.iter().filter(|&&node| self.graph.op(node).is_elementwise());
@@ -256,28 +255,30 @@ impl Planner<'_> {
     /// Where the contiguous axis is shorter than a vector: vectors lie along the axis that steps over the short ones,
     /// which fill its places in turn. False where that cannot be.
     fn in_turn(&mut self, last: usize, lanes: i64, work: usize) -> bool {
-        /// Instructions of a tile, at most: as much code as is good for one loop.
+        /// The most instructions of a tile, which bounds the code of one loop.
         const MOST: usize = 768;
-        /// Small elements that lanes step over, at most.
+        /// The largest stride between lanes of elements smaller than 4 bytes.
         const SMALL: i64 = 4;
         let (mut short, mut step): (SmallVec<[usize; 4]>, i64) = (SmallVec::new(), 1);
         let mut lane = last;
-        // An axis that fills some vector gains by it only if lanes would be added up or something else is read across it.
-        let narrowest = lanes / (self.target.vector_bytes / NARROWEST).max(1) as i64;
+        // An axis that fills a narrow vector stays contiguous, unless lanes would have to be added up or a read is contiguous across it.
         let is_wide = self.kernel.accesses.iter().all(|access| access.dtype.size() >= size_of::<f32>());
+        if !is_wide && !self.kernel.reductions.is_empty() {
+            return false;
+        }
         let is_short = |origin: usize| {
             let trips = self.trips(origin);
             let fills = match self.target.masked_access {
                 true => trips * 4 > lanes,
-                false => trips >= narrowest && trips.count_ones() == 1,
+                false => trips >= self.narrowest(lanes) && trips.count_ones() == 1,
             };
             let crosses = self.crossing(origin).is_some();
             let is_across = !self.kernel.reductions.is_empty() || crosses;
-            // Shuffles of small elements take several instructions, unless whole words move.
+            // A shuffle of small elements takes several instructions unless it moves whole words.
             let is_cheap = is_wide || crosses || trips <= SMALL && trips.count_ones() == 1;
-            is_cheap && trips <= STEP.min(lanes) && (!fills || trips * 2 <= lanes && is_across)
+            is_cheap && trips <= MAX_STRIDE.min(lanes) && (!fills || trips * 2 <= lanes && is_across)
         };
-        while is_short(lane) && step * self.trips(lane) <= STEP {
+        while is_short(lane) && step * self.trips(lane) <= MAX_STRIDE {
             step *= self.trips(lane);
             short.push(lane);
             let is_next = |origin: &usize| {
@@ -289,17 +290,17 @@ impl Planner<'_> {
             lane = next;
         }
         let is_filled = self.trips(lane) * 4 >= lanes;
-        // Sums over as few terms are in the tile whole; apart from it they would each take a vector of their own.
+        // Reductions over so few terms are unrolled into the tile; outside, each would take a vector of its own.
         let terms: SmallVec<[usize; 4]> = self.reduced().collect();
         let places = |access: usize| -> i64 {
             let inside = short.iter().chain(&terms).filter(|&&origin| self.depends(access, origin));
             inside.fold(1, |places, &origin| places.saturating_mul(self.trips(origin)))
         };
         let is_near = |access: usize| {
-            self.kernel.accesses[access].is_regular(self.graph) && self.coefficient(access, lane).abs() <= STEP
+            self.kernel.accesses[access].is_regular(self.graph) && self.coefficient(access, lane).abs() <= MAX_STRIDE
         };
-        let is_small = terms.iter().all(|&origin| self.trips(origin) <= STEP)
-            && (0..self.kernel.accesses.len()).all(|access| places(access) <= STEP && is_near(access));
+        let is_small = terms.iter().all(|&origin| self.trips(origin) <= MAX_STRIDE)
+            && (0..self.kernel.accesses.len()).all(|access| places(access) <= MAX_STRIDE && is_near(access));
         if short.is_empty() || !is_filled || work * step as usize > MOST || !is_small {
             return false;
         }
@@ -319,7 +320,7 @@ impl Planner<'_> {
     fn take_turns(&mut self, last: usize, lanes: i64) -> bool {
         /// Places of a tile, at most.
         const PLACES: i64 = 8;
-        let whole = |origin: usize| self.turn_of(origin, STEP).filter(|turn| self.trips(origin) % turn == 0);
+        let whole = |origin: usize| self.turn_of(origin, MAX_STRIDE).filter(|turn| self.trips(origin) % turn == 0);
         let turns: SmallVec<[(usize, i64); 2]> =
             self.outputs().into_iter().filter_map(|origin| Some((origin, whole(origin)?))).collect();
         let Some(turn) = turns.iter().find(|turn| turn.0 == last).map(|turn| turn.1) else { return false };

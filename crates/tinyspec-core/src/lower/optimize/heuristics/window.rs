@@ -6,7 +6,7 @@ use super::super::axis::Axis;
 use super::super::kernel::Reduction;
 use super::Planner;
 use crate::lower::optimize::transforms::{OptOp, Padto, Split};
-use crate::lower::select::devectorize::stride;
+use crate::lower::select::devectorize::stride::MAX_STRIDE;
 use smallvec::SmallVec;
 use tinyspec_ir::{AxisType, Op};
 
@@ -18,8 +18,8 @@ const PRODUCTS: i64 = 96;
 const PRODUCTS_WITH_GATES: i64 = 4 * PRODUCTS;
 /// Of a tile that spans whole rows.
 const PRODUCTS_OF_ROWS: i64 = 144;
-/// Elements that lanes step over, at most; as many as can be interleaved if these are all taps, and no other place reads them.
-pub(super) const STEP: i64 = 4;
+/// The largest stride between lanes; `MAX_STRIDE` if the lanes step over all taps and nothing else reads them.
+pub(super) const MAX_TAP_STRIDE: i64 = 4;
 /// Bytes of a line of the caches.
 const LINE: usize = 64;
 
@@ -44,8 +44,11 @@ impl Planner<'_> {
     pub(super) fn window(&self) -> Option<Window> {
         let lanes = self.lanes();
         let lane = self.contiguous_output().filter(|_| lanes > 1)?;
-        let turns: SmallVec<[(usize, i64); 2]> =
-            self.outputs().into_iter().filter_map(|origin| Some((origin, self.turn_of(origin, STEP)?))).collect();
+        let turns: SmallVec<[(usize, i64); 2]> = self
+            .outputs()
+            .into_iter()
+            .filter_map(|origin| Some((origin, self.turn_of(origin, MAX_TAP_STRIDE)?)))
+            .collect();
         let places: i64 = turns.iter().map(|turn| turn.1).product();
         // Each place meets its share of the taps.
         let (inside, taps) = self.taps_inside(TAPS * places)?;
@@ -65,10 +68,10 @@ impl Planner<'_> {
             return fits.then(|| window(turns, None, None, row));
         }
         // The lanes step over taps that lie side by side.
-        let is_row = taps <= stride::STEP * self.kernel.reductions.len() as i64;
+        let is_row = taps <= MAX_STRIDE * self.kernel.reductions.len() as i64;
         let is_stepped_over = |access: usize| {
             let is_read_once = || self.sharing(access).1 == 1;
-            let most = if is_row && is_read_once() { stride::STEP } else { STEP };
+            let most = if is_row && is_read_once() { MAX_STRIDE } else { MAX_TAP_STRIDE };
             let steps = (2..=most).contains(&self.coefficient(access, lane));
             steps && self.reduced().any(|origin| self.coefficient(access, origin) == 1)
         };
@@ -182,7 +185,7 @@ impl Planner<'_> {
         })
     }
 
-    /// After how many steps along an output range, at most so many, the taps that its places meet are the same again.
+    /// The period, at most `most`, after which places along an output range meet the same taps again.
     pub(super) fn turn_of(&self, origin: usize, most: i64) -> Option<i64> {
         let range = self.space.origins[origin].range;
         let trips = self.trips(origin);

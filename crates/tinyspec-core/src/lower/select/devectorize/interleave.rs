@@ -1,11 +1,11 @@
-//! Interleaved accesses: the lanes step over the places of a few vectors, of which memory holds one lane each in turn. Whole vectors
-//! are loaded and stored, and their lanes sorted in registers.
+//! Interleaved accesses, as of an array of structures: memory holds the first lane of each of several vectors, then the second of
+//! each. Whole vectors are loaded and stored; shuffles interleave and deinterleave them.
 
 use super::access::{store, undecided};
 use super::address::Address;
 use super::gate::Lane;
 use super::shift::Read;
-use super::stride::STEP;
+use super::stride::MAX_STRIDE;
 use super::transpose::Run;
 use super::{Cut, gathered, lanes, splat};
 use crate::lower::select::tile::{Dims, Layout};
@@ -18,13 +18,13 @@ use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 type Lanes = SmallVec<[(NodeId, i64); 16]>;
 
 impl Cut {
-    /// Places that follow each other, where the lanes step over just so many.
+    /// The adjacent places that are interleaved: as many as the stride between lanes.
     pub(super) fn interleaves(&self, sum: &Affine, layout: &Layout) -> Option<Run> {
-        let run = self.across(sum, layout).filter(|run| run.length <= STEP.min(layout.width))?;
+        let run = self.across(sum, layout).filter(|run| run.length <= MAX_STRIDE.min(layout.width))?;
         (self.step(sum, layout.lane?) == run.length).then_some(run)
     }
 
-    /// Stores of such a tile; `None` of any other.
+    /// Stores of an interleaved tile; `None` for any other.
     pub(super) fn store_interleaved(
         &mut self,
         graph: &mut Graph,
@@ -55,7 +55,7 @@ impl Cut {
         Ok(Some(effects))
     }
 
-    /// The parts of a load of such a tile; `None` of any other.
+    /// The parts of a load of an interleaved tile; `None` for any other.
     pub(super) fn load_interleaved(&mut self, graph: &mut Graph, read: Read<'_>) -> Result<Option<Vec<NodeId>>> {
         let Read { buffer, index: sum, layout, gated, arg } = read;
         let run = self.interleaves(sum, layout);
@@ -83,12 +83,12 @@ impl Cut {
                 blocks.insert(start.clone(), vectors);
             }
             let Some(vectors) = blocks.get(&start) else { return Ok(None) };
-            parts.push(separated(graph, vectors, run.place(&at) as usize)?);
+            parts.push(deinterleaved(graph, vectors, run.place(&at) as usize)?);
         }
         Ok(Some(parts))
     }
 
-    /// The gates of as many places as a vector holds, in the order of memory, from number `first` on; `None` where all are open.
+    /// The gate of one vector in the order of memory, which starts at place `first`; `None` if all of its lanes are open.
     fn interleaved_gate(
         &mut self,
         graph: &mut Graph,
@@ -102,7 +102,7 @@ impl Cut {
             at
         });
         let places: SmallVec<[Dims; 16]> = places.collect();
-        // Comparing places anew takes fewer instructions than interleaving masks.
+        // Repeating the comparison for these lanes is cheaper than interleaving masks.
         if let Some(lanes) = places.iter().map(|at| self.lane_of(graph, gate, at)).collect::<Option<Vec<Lane>>>() {
             return self.gate_of_lanes(graph, &lanes);
         }
@@ -112,7 +112,7 @@ impl Cut {
     }
 }
 
-/// A lane of each vector in turn. Of an even number, those of even and of odd number are interleaved by themselves first.
+/// Interleaves vectors. An even count is halved: the even-numbered and the odd-numbered vectors are interleaved separately first.
 fn interleaved(graph: &mut Graph, vectors: Vec<NodeId>) -> Result<Vec<NodeId>> {
     let count = vectors.len();
     if count < 2 {
@@ -141,8 +141,8 @@ fn interleaved(graph: &mut Graph, vectors: Vec<NodeId>) -> Result<Vec<NodeId>> {
     Ok(all)
 }
 
-/// One of the vectors of which these hold a lane each in turn. Of an even number, its half of the lanes is separated first.
-pub(super) fn separated(graph: &mut Graph, vectors: &[NodeId], number: usize) -> Result<NodeId> {
+/// Deinterleaves one vector, the one with this number. An even count is halved: the even or the odd lanes are extracted first.
+pub(super) fn deinterleaved(graph: &mut Graph, vectors: &[NodeId], number: usize) -> Result<NodeId> {
     let mut every = |vectors: &[NodeId], first: usize| {
         let width = vectors.first().map_or(1, |&vector| lanes(graph, vector));
         let places = (0..width).map(|lane| lane * vectors.len() as i64 + first as i64);
@@ -154,5 +154,5 @@ pub(super) fn separated(graph: &mut Graph, vectors: &[NodeId], number: usize) ->
     }
     let half =
         vectors.chunks_exact(2).map(|pair| every(pair, number % 2)).collect::<Result<SmallVec<[NodeId; 4]>>>()?;
-    separated(graph, &half, number / 2)
+    deinterleaved(graph, &half, number / 2)
 }

@@ -4,7 +4,7 @@
 
 use super::address::Address;
 use super::gate::{Lane, Open, implies};
-use super::stride::STEP;
+use super::stride::MAX_STRIDE;
 use super::{Cut, gathered, splat};
 use crate::lower::select::tile::{Dims, Layout};
 use rustc_hash::FxHashMap;
@@ -113,7 +113,7 @@ impl Cut {
         let step = |axis: usize| self.step(sum, axis);
         let is_regular = |&(atom, _): &(NodeId, i64)| self.axes.contains_key(&atom) || !self.has_parts(atom);
         let (stride, width) = (step(lane), layout.width);
-        if !(1..=STEP).contains(&stride) || 2 * stride > width || !sum.terms().iter().all(is_regular) {
+        if !(1..=MAX_STRIDE).contains(&stride) || 2 * stride > width || !sum.terms().iter().all(is_regular) {
             return None;
         }
         let is_near = |&axis: &usize| axis != lane && layout.dims[axis] > 1 && (1..width).contains(&step(axis).abs());

@@ -1,24 +1,24 @@
 //! Loads whose lanes are a few elements apart, or in reverse: what lies in memory is read in whole vectors, and the lanes are
 //! picked from these.
 
-use super::interleave::separated;
+use super::interleave::deinterleaved;
 use super::{Cut, gathered, splat};
 use smallvec::SmallVec;
 use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
 
-/// Elements from one lane to the next, at most: as many vectors are read for one, and fewer than it has lanes.
-pub(crate) const STEP: i64 = 8;
+/// The largest stride between lanes that is read in whole vectors: a stride of n reads n vectors for one.
+pub(crate) const MAX_STRIDE: i64 = 8;
 
 /// Whether lanes at this stride are read in whole vectors.
 pub(crate) fn is_near(stride: i64, width: i64) -> bool {
-    stride == -1 && width > 1 || (2..=STEP.min(width / 2)).contains(&stride.abs())
+    stride == -1 && width > 1 || (2..=MAX_STRIDE.min(width / 2)).contains(&stride.abs())
 }
 
-/// What a strided Load reads.
+/// What a Load reads at a constant stride.
 pub(super) struct Strided<'a> {
     pub buffer: NodeId,
-    /// The index of all of the tile.
+    /// The index of the whole tile.
     pub index: &'a Affine,
     /// The index of the first lane.
     pub base: &'a Affine,
@@ -29,7 +29,7 @@ pub(super) struct Strided<'a> {
 }
 
 impl Strided<'_> {
-    /// Which of the `stride` elements of a group a lane reads, where groups lie one after another in the buffer.
+    /// The position within each group of `stride` elements that the lanes read, if the buffer consists of such groups.
     fn number_in_group(&self, graph: &Graph) -> Option<i64> {
         let length = graph.props(self.buffer).shape.first().and_then(|dim| dim.as_const())?;
         let (low, high) = self.index.bounds(graph);
@@ -57,14 +57,14 @@ impl Cut {
     ) -> Result<NodeId> {
         let &Strided { buffer, base, stride, width, .. } = strided;
         if let Some(number) = strided.number_in_group(graph).filter(|_| gated.is_none()) {
-            // Loads of other elements of the groups read the same vectors.
+            // Loads at other positions in the groups share these vectors.
             let groups = base.offset(-number);
             let mut vectors: SmallVec<[NodeId; 8]> = SmallVec::new();
             for vector in 0..stride {
                 let place = self.contiguous(graph, buffer, &groups.offset(vector * width), width)?;
                 vectors.push(graph.add(Op::Load, &[place], arg.clone())?);
             }
-            return separated(graph, &vectors, number as usize);
+            return deinterleaved(graph, &vectors, number as usize);
         }
         let reach = stride.abs() * (width - 1);
         let first = base.offset(if stride < 0 { -reach } else { 0 });

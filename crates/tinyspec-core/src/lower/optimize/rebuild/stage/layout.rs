@@ -2,12 +2,12 @@
 
 use super::{Form, Group, unaliased};
 use crate::lower::optimize::rebuild::{CHUNK, Rebuild};
-use crate::lower::select::devectorize::stride::STEP;
+use crate::lower::select::devectorize::stride::MAX_STRIDE;
 use smallvec::SmallVec;
 use tinyspec_ir::AxisType;
 use tinyspec_ir::affine::Affine;
 
-/// The longest row that is copied as one tile, so that its end is a constant.
+/// The longest row that is copied as a single tile, whose masks are constants.
 const ROW: i64 = 4 * CHUNK;
 
 /// The memory layout of a copy.
@@ -18,7 +18,7 @@ pub(super) struct Layout {
     pub size: i64,
     /// The groups along which the source is contiguous.
     contiguous: SmallVec<[bool; 8]>,
-    /// The two groups between which square blocks are transposed, or rows of few elements interleaved.
+    /// The two groups between which square blocks are transposed, or short rows are deinterleaved.
     pub turned: Option<(usize, usize)>,
 }
 
@@ -99,7 +99,7 @@ impl Rebuild<'_> {
             let reduced = group.steps.iter().filter(|step| self.space.axes[step.0].kind.is_reduce());
             reduced.map(|step| step.0).max()
         };
-        // Vectors are as long as powers of two divide their axis.
+        // The largest power of two that divides an axis bounds the vectors along it.
         let lanes = |of: AxisType| {
             let steps = groups.iter().flat_map(|group| &group.steps).map(|step| &self.space.axes[step.0]);
             let trips = steps.filter(|axis| axis.kind == of).filter_map(|axis| axis.trips);
@@ -143,6 +143,6 @@ fn turned(groups: &[Group], layout: &[usize]) -> Option<(usize, usize)> {
     let to = *layout.last()?;
     let from = (0..groups.len()).find(|&group| group != to && groups[group].unit == 1)?;
     let is_square = groups[from].extent >= CHUNK;
-    let is_interleaved = groups[from].extent == groups[to].unit && groups[from].extent <= STEP;
+    let is_interleaved = groups[from].extent == groups[to].unit && groups[from].extent <= MAX_STRIDE;
     (groups[to].extent % CHUNK == 0 && (is_square || is_interleaved)).then_some((from, to))
 }

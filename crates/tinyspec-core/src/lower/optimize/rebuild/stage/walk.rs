@@ -18,7 +18,7 @@ pub(super) struct CopyWalk {
     /// Of each group.
     pub positions: Vec<Affine>,
     pub loops: Vec<NodeId>,
-    /// The conditions under which a trip may read the source, and write the copy.
+    /// The conditions under which a trip reads the source and writes the copy.
     pub inside_source: Option<NodeId>,
     pub inside_copy: Option<NodeId>,
 }
@@ -26,7 +26,7 @@ pub(super) struct CopyWalk {
 /// Cache blocking of a copy.
 #[derive(Clone, Copy)]
 struct CopyBlock {
-    /// The group along which the copy is contiguous, and the one nested in it that is cut into blocks of `length`.
+    /// The group along which the copy is contiguous, and the group inside it that is split into blocks of `length`.
     across: usize,
     along: usize,
     length: i64,
