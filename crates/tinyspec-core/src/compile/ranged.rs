@@ -90,7 +90,7 @@ impl Ranged {
             nodes.push(graph.add(Op::Param, &[shape], arg)?);
         }
         let results = body.inline(&mut graph, &nodes)?;
-        let program = Arc::new(Program::new(graph.clone(), results.clone(), &[]));
+        let program = Arc::new(Program::new(graph.clone(), results.clone(), vec![]));
         let (mut graph, results) = inline_all(graph, results)?;
         let outputs = results.iter().map(|&node| (graph.dtype(node), graph.props(node).shape.clone())).collect();
         let results = own(&mut graph, results)?;

@@ -427,7 +427,7 @@ impl Walk {
         let mut graph = Graph::new();
         graph.reserve(self.entries.len());
         let nodes = self.add_to(&mut graph, Apart::Floats)?;
-        Ok(Program::new(graph, self.outputs(&nodes), &nodes))
+        Ok(Program::new(graph, self.outputs(&nodes), nodes))
     }
 
     /// As [`Walk::build`], with what was computed opened, where it depends on something of `wanted`.

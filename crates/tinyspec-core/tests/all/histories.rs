@@ -78,6 +78,24 @@ fn a_value_that_is_gone_is_named() -> Result<(), Error> {
 }
 
 #[test]
+fn what_was_read_after_its_result_stands_for_what_it_was_made_of() -> Result<(), Error> {
+    let w = row(&[3.0, -1.0]);
+    // A float and an integer: the derivative needs both, and nothing that they were made of.
+    let (scale, place) = {
+        let batch = row(&[1.0, 2.0]);
+        (&batch * 4.0, batch.argmax(0))
+    };
+    let result = (&w * &scale).square() * &place;
+    assert_eq!(result.to_vec::<f32>()?, [144.0, 64.0]);
+    assert_eq!(scale.to_vec::<f32>()?, [4.0, 8.0]);
+    assert_eq!(place.to_vec::<i32>()?, [1]);
+    let gradients = grad(&result.sum(.., false), &[&w, &scale])?;
+    assert_eq!(gradients[0].to_vec::<f32>()?, [96.0, -128.0]);
+    assert_eq!(gradients[1].to_vec::<f32>()?, [72.0, 16.0]);
+    Ok(())
+}
+
+#[test]
 fn what_a_caller_cannot_keep_is_kept() -> Result<(), Error> {
     let scaled = Function::trace(&[Spec::new(DType::F32, [4]), Spec::new(DType::F32, ())], |inputs| {
         vec![&inputs[0] * &inputs[1]]

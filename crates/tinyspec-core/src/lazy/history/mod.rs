@@ -1,9 +1,9 @@
 //! How a computed tensor came about, for gradients that are asked for after its value was read.
 //!
 //! A history holds the program that ran, which the plan has anyway, who the tensors were that it met, and weak references
-//! to its inputs: no memory lives on for its sake but what the library made for a caller who cannot keep it, such as the
-//! buffer of a number that was passed. What is gone is computed again from its own history, as far as that goes
-//! back. A scalar is likely to be differentiated, so it [holds](Held) the inputs of its run.
+//! to its inputs and to what else the caller had a tensor of: no memory lives on for its sake but what the library made for
+//! a caller who cannot keep it, such as the buffer of a number that was passed. What is gone is computed again from its own
+//! history, as far as that goes back. A scalar is likely to be differentiated, so it [holds](Held) the inputs of its run.
 
 mod held;
 mod opening;
@@ -31,6 +31,8 @@ pub(crate) struct History {
     inputs: Vec<Input>,
     /// Who stood for the entries of the program.
     met: Vec<Identity>,
+    /// Values that the caller had tensors of: one may outlive what it was made of, if it is read later than the result.
+    had: Vec<(NodeId, Weak<Node>)>,
     /// The named dims of the program, whose slots come after those of the inputs.
     dims: Vec<Dim>,
     /// The function that was called.
@@ -68,7 +70,10 @@ impl History {
     /// The run of the `program` of a walk.
     pub fn new(program: &Arc<Program>, walk: &Walk) -> Arc<History> {
         let met = walk.nodes().map(|node| node.identity()).collect();
-        Arc::new(History { met, ..History::of(program, walk.leaf_nodes()) })
+        let had = program.entries.iter().zip(walk.nodes());
+        let had = had.filter(|(_, node)| !node.is_unheld() && !node.is_realized());
+        let had = had.map(|(&entry, node)| (entry, Arc::downgrade(node))).collect();
+        Arc::new(History { met, had, ..History::of(program, walk.leaf_nodes()) })
     }
 
     /// The run that computes `roots`, with equal tensors apart: plans compute them once, and a gradient asks for one of them.
@@ -117,7 +122,7 @@ impl History {
                 }
             })
             .collect();
-        History { program: program.clone(), inputs, met: vec![], dims: vec![], body: None, generation }
+        History { program: program.clone(), inputs, met: vec![], had: vec![], dims: vec![], body: None, generation }
     }
 
     /// The call of a function on tensors and, after them, its named dims; `program` is its body.
@@ -161,6 +166,12 @@ impl History {
         let tensors = self.program.tensors.iter();
         let tensors = tensors.filter_map(|&(node, entry)| Some((node, *self.met.get(entry as usize)?)));
         tensors.filter(|(_, identity)| identity.is_tensor())
+    }
+
+    /// Values of the program that the caller still has.
+    fn living(&self) -> impl Iterator<Item = (NodeId, Arc<Node>)> {
+        let living = self.had.iter().filter_map(|(node, had)| Some((*node, had.upgrade()?)));
+        living.filter(|(_, had)| !had.is_overwritten())
     }
 
     /// The inputs among nodes of the program: slots and Params.

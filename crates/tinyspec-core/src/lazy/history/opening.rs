@@ -205,12 +205,14 @@ impl Opening {
         }
         let tensors: FxHashMap<NodeId, Identity> = history.tensors().collect();
         let nodes = inline_known(graph, &program.graph, &[*output], &known, |node| tensors.contains_key(&node))?;
+        let new = |node: NodeId| nodes[node.index()].filter(|_| !known.contains_key(&node));
         for (node, tensor) in tensors {
-            if let Some(new) = nodes[node.index()].filter(|_| !known.contains_key(&node)) {
+            if let Some(new) = new(node) {
                 self.known.insert(tensor.as_tensor(), new);
                 self.copies.push((new, tensor));
             }
         }
+        self.origins.extend(history.living().filter_map(|(node, living)| Some((new(node)?, living))));
         nodes[output.index()].ok_or_else(lost)
     }
 

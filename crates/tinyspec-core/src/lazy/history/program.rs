@@ -8,6 +8,8 @@ pub(crate) struct Program {
     pub graph: Graph,
     /// One a root.
     pub outputs: Vec<NodeId>,
+    /// One an entry of the walk.
+    pub entries: Vec<NodeId>,
     /// Nodes that are tensors to whoever has these, by number, and their entries of the walk.
     pub tensors: Vec<(NodeId, u32)>,
     /// Which outputs a gradient flows through, once that was asked.
@@ -15,17 +17,16 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// `entries` are what became of those of the walk, in its order.
-    pub fn new(graph: Graph, outputs: Vec<NodeId>, entries: &[NodeId]) -> Program {
+    pub fn new(graph: Graph, outputs: Vec<NodeId>, entries: Vec<NodeId>) -> Program {
         let floats = entries.iter().copied().zip(0..).filter(|&(node, _)| graph.dtype(node).is_float());
         let mut tensors: Vec<(NodeId, u32)> = floats.collect();
         tensors.sort_unstable();
-        Program { graph, outputs, tensors, flowing: OnceLock::new() }
+        Program { graph, outputs, entries, tensors, flowing: OnceLock::new() }
     }
 
     /// Bytes that it needs, about.
     pub fn bytes(&self) -> usize {
-        self.graph.bytes() + 4 * self.outputs.len() + 8 * self.tensors.len() + self.outputs.len()
+        self.graph.bytes() + 5 * self.outputs.len() + 4 * self.entries.len() + 8 * self.tensors.len()
     }
 
     /// The entry of the walk that a node is.
