@@ -25,6 +25,7 @@ pub const LOWERING: &[Pass] = &[
     pass(Stage::Select,    "scan",        Form::Tiles,   Form::Tiles,   |graph, sink, _| select::scan(graph, sink)),
     pass(Stage::Select,    "pairs",       Form::Tiles,   Form::Tiles,   |graph, sink, _| select::pairs(graph, sink)),
     pass(Stage::Select,    "keys",        Form::Tiles,   Form::Tiles,   select::keys),
+    pass(Stage::Select,    "share-accumulators", Form::Tiles, Form::Tiles, select::share_accumulators),
     pass(Stage::Select,    "accumulate",  Form::Tiles,   Form::Tiles,   |graph, sink, _| select::accumulate(graph, sink)),
     pass(Stage::Select,    "decompose",   Form::Tiles,   Form::Tiles,   select::decompose),
     pass(Stage::Select,    "devectorize", Form::Tiles,   Form::Machine, select::devectorize),

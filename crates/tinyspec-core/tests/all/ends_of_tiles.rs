@@ -1,5 +1,6 @@
 //! The last tile of a matrix has rows beyond its end: what is computed for those is never seen.
 
+use crate::support::on_each_shape;
 use tinyspec_core::execute::with_default_device;
 use tinyspec_core::{Error, Program, Tensor, realize_all};
 use tinyspec_ir::DType;
@@ -135,4 +136,21 @@ fn the_last_vector_of_narrow_elements_is_not_whole() -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// The loop over columns is versioned by the mask of the rows, and then its body by the same condition: that is settled.
+#[test]
+fn a_tile_is_full_where_the_condition_around_its_loop_says_so() -> Result<(), Error> {
+    on_each_shape(|| {
+        for (dtype, rows, columns) in
+            [(DType::F64, 31, 68), (DType::I64, 63, 36), (DType::F32, 31, 72), (DType::I16, 61, 48)]
+        {
+            let x = Tensor::arange(rows * columns).cast(dtype).reshape([rows, columns]).realize()?.clone();
+            let turned = (&x + 1).transpose(0, 1).contiguous().cast(DType::F64).to_vec::<f64>()?;
+            let expected =
+                (0..columns).flat_map(|column| (0..rows).map(move |row| (row * columns + column + 1) as f64));
+            assert!(turned.into_iter().eq(expected), "{dtype} of {rows} by {columns}");
+        }
+        Ok(())
+    })
 }

@@ -4,7 +4,7 @@
 
 use super::Instructions;
 use super::arithmetic::Arithmetic;
-use super::versions::{Version, opposite};
+use super::versions::{Version, in_blocks};
 use crate::lower::fold::truth;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
@@ -135,25 +135,22 @@ impl Full {
         let Parts { ahead, full, partial } = self.parts(graph, body);
         instructions.copy_all(graph, &ahead)?;
         let holds = self.test(graph, instructions)?;
-        let fails = opposite(graph, instructions, holds)?;
-        let before = instructions.replacements();
-        let block = instructions.push(graph, Op::If, &[holds], Arg::None)?;
-        for &(condition, outcome) in &self.known {
-            let constant = truth(graph, outcome);
-            let shape = graph.props(condition).shape.clone();
-            let shape = graph.shape(&shape)?;
-            let constant = instructions.push(graph, Op::Expand, &[constant, shape], Arg::None)?;
-            instructions.replace(condition, constant);
-        }
-        Version { known: self.known.iter().copied().collect(), after: None }.emit_body(graph, instructions, &full)?;
-        let after = Some(instructions.now(effect));
-        instructions.push(graph, Op::Endif, &[block], Arg::None)?;
-        instructions.restore(before.clone());
-        let block = instructions.push(graph, Op::If, &[fails], Arg::None)?;
-        Version { known: FxHashMap::default(), after }.emit_body(graph, instructions, &partial)?;
-        let after = instructions.now(effect);
-        instructions.push(graph, Op::Endif, &[block], Arg::None)?;
-        instructions.restore(before);
+        let after = in_blocks(graph, instructions, holds, &[true, false], |graph, instructions, outcome, after| {
+            let mut version = Version { known: FxHashMap::default(), after };
+            if outcome {
+                for &(condition, outcome) in &self.known {
+                    let constant = truth(graph, outcome);
+                    let shape = graph.props(condition).shape.clone();
+                    let shape = graph.shape(&shape)?;
+                    let constant = instructions.push(graph, Op::Expand, &[constant, shape], Arg::None)?;
+                    instructions.replace(condition, constant);
+                }
+                version.known = self.known.iter().copied().collect();
+            }
+            version.emit_body(graph, instructions, if outcome { &full } else { &partial })?;
+            Ok(instructions.now(effect))
+        })?;
+        let Some(after) = after else { return Ok(()) };
         // Whatever depends on an effect of the body now depends on both versions.
         instructions.replace_effects(graph, body, after);
         Ok(())

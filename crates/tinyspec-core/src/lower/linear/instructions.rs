@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
-use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result, instructions};
 
 /// An instruction sequence that is appended to.
 #[derive(Default)]
@@ -34,6 +34,16 @@ impl Instructions {
     /// Whether the sequence contains a node.
     pub fn contains(&self, node: NodeId) -> bool {
         self.listed.contains(&node)
+    }
+
+    /// What a condition gives inside of the open blocks, if one of these has it or its opposite.
+    pub fn outcome(&self, graph: &Graph, condition: NodeId) -> Option<bool> {
+        let blocks = self.open.iter().map(|&start| self.list[start]).filter(|&node| graph.op(node) == Op::If);
+        let mut tested = blocks.map(|block| instructions::condition(graph, block));
+        tested.find_map(|tested| match tested == condition {
+            true => Some(true),
+            false => (instructions::negated(graph, tested) == Some(condition)).then_some(false),
+        })
     }
 
     /// Replaces an old node in the instructions that follow.

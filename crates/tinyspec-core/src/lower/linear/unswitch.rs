@@ -3,10 +3,10 @@
 //! masks, which all tiles but the last take. Packing on first use is tested once per tile rather than in each trip.
 
 use super::Instructions;
-use super::versions::{Version, opposite};
+use super::versions::{Version, in_blocks};
 use crate::lower::live::trips;
 use rustc_hash::{FxHashMap, FxHashSet};
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 use tinyspec_backends::Target;
 use tinyspec_ir::address::register;
 use tinyspec_ir::instructions::{condition, greatest_bound, negated};
@@ -204,19 +204,11 @@ fn both(graph: &mut Graph, instructions: &mut Instructions, body: &[NodeId], can
         let known = candidate.known.iter().filter(|_| outcome || is_single);
         known.map(|&gate| (gate, outcome)).collect()
     };
-    let fails = opposite(graph, instructions, holds)?;
-    let before = instructions.replacements();
-    let mut after = None;
-    for (tested, outcome) in [(holds, true), (fails, false)] {
-        let version = Version { known: known(outcome), after };
-        if !version.has_effect(graph, body) {
-            continue;
-        }
-        let block = instructions.push(graph, Op::If, &[tested], Arg::None)?;
-        after = Some(version.emit(graph, instructions, body)?);
-        instructions.push(graph, Op::Endif, &[block], Arg::None)?;
-        instructions.restore(before.clone());
-    }
+    let has_effect = |outcome: &bool| Version { known: known(*outcome), after: None }.has_effect(graph, body);
+    let outcomes: SmallVec<[bool; 2]> = [true, false].into_iter().filter(has_effect).collect();
+    let after = in_blocks(graph, instructions, holds, &outcomes, |graph, instructions, outcome, after| {
+        Version { known: known(outcome), after }.emit(graph, instructions, body)
+    })?;
     let Some(after) = after else { return Ok(()) };
     // Whatever depends on an effect of the loop now depends on both versions.
     instructions.replace_effects(graph, body, after);

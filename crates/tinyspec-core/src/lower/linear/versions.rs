@@ -134,9 +134,37 @@ impl Version {
 }
 
 /// Emits the condition under which the other version runs.
-pub(super) fn opposite(graph: &mut Graph, instructions: &mut Instructions, condition: NodeId) -> Result<NodeId> {
+fn opposite(graph: &mut Graph, instructions: &mut Instructions, condition: NodeId) -> Result<NodeId> {
     let one = truth(graph, true);
     instructions.push(graph, Op::CmpNe, &[condition, one], Arg::None)
+}
+
+/// Emits a version for each of some outcomes of a condition, in blocks of opposite conditions; returns what depends on all effects.
+/// Where a block around them has settled the condition, its version stands there without a block.
+pub(super) fn in_blocks(
+    graph: &mut Graph,
+    instructions: &mut Instructions,
+    holds: NodeId,
+    outcomes: &[bool],
+    mut emit: impl FnMut(&mut Graph, &mut Instructions, bool, Option<NodeId>) -> Result<NodeId>,
+) -> Result<Option<NodeId>> {
+    let fails = opposite(graph, instructions, holds)?;
+    let before = instructions.replacements();
+    let settled = instructions.outcome(graph, holds);
+    let mut after = None;
+    for &outcome in outcomes.iter().filter(|&&outcome| settled.is_none_or(|settled| settled == outcome)) {
+        let tested = if outcome { holds } else { fails };
+        let block = match settled {
+            Some(_) => None,
+            None => Some(instructions.push(graph, Op::If, &[tested], Arg::None)?),
+        };
+        after = Some(emit(graph, instructions, outcome, after)?);
+        if let Some(block) = block {
+            instructions.push(graph, Op::Endif, &[block], Arg::None)?;
+        }
+        instructions.restore(before.clone());
+    }
+    Ok(after)
 }
 
 /// Gives a further version of a loop a Range of its own.

@@ -30,24 +30,7 @@ const MOST: usize = 1 << 14;
 
 pub(in super::super) fn devectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
     let order = graph.reachable(&[sink]);
-    let mut cut = Cut {
-        sums: FxHashMap::default(),
-        offsets: FxHashMap::default(),
-        axes: FxHashMap::default(),
-        lanes: SmallVec::new(),
-        greatest: 1,
-        chains: target.accumulators,
-        masked: target.masked_access,
-        new: vec![None; graph.len()],
-        next_register: 0,
-    };
-    let dtypes = order.iter().filter(|&&node| matches!(graph.op(node), Op::Load | Op::Store));
-    let dtypes = dtypes.map(|&node| graph.dtype(graph.source(node, 0)));
-    cut.greatest = crate::lower::lanes(target, dtypes) as i64;
-    for &node in &order {
-        cut.index_sum(graph, node)?;
-    }
-    cut.choose_lanes(graph, &order);
+    let mut cut = Cut::new(graph, &order, target)?;
     graph.reserve(EACH * cut.parts_of(graph, &order));
     for &node in &order {
         let new = cut.node(graph, node)?;
@@ -57,6 +40,17 @@ pub(in super::super) fn devectorize(graph: &mut Graph, sink: NodeId, target: &Ta
         Some(New::Effects(effects)) if effects.len() == 1 => Ok(effects[0]),
         _ => Err(malformed(graph, sink)),
     }
+}
+
+/// How tiles of these sizes are cut.
+pub(super) fn layouts<'a>(
+    graph: &mut Graph,
+    order: &[NodeId],
+    target: &Target,
+    tiles: impl Iterator<Item = &'a Dims>,
+) -> Result<Vec<Layout>> {
+    let cut = Cut::new(graph, order, target)?;
+    Ok(tiles.map(|dims| cut.layout(dims.clone())).collect())
 }
 
 /// What a node became.
@@ -97,6 +91,29 @@ fn dims(graph: &Graph, node: NodeId) -> Result<Dims> {
 }
 
 impl Cut {
+    /// The axes that vectors lie along are known, and nothing has been cut.
+    fn new(graph: &mut Graph, order: &[NodeId], target: &Target) -> Result<Cut> {
+        let mut cut = Cut {
+            sums: FxHashMap::default(),
+            offsets: FxHashMap::default(),
+            axes: FxHashMap::default(),
+            lanes: SmallVec::new(),
+            greatest: 1,
+            chains: target.accumulators,
+            masked: target.masked_access,
+            new: vec![None; graph.len()],
+            next_register: 0,
+        };
+        let dtypes = order.iter().filter(|&&node| matches!(graph.op(node), Op::Load | Op::Store));
+        let dtypes = dtypes.map(|&node| graph.dtype(graph.source(node, 0)));
+        cut.greatest = crate::lower::lanes(target, dtypes) as i64;
+        for &node in order {
+            cut.index_sum(graph, node)?;
+        }
+        cut.choose_lanes(graph, order);
+        Ok(cut)
+    }
+
     fn sum(&self, node: NodeId) -> Affine {
         self.sums.get(&node).cloned().unwrap_or_else(|| Affine::atom(node))
     }
@@ -356,7 +373,16 @@ impl Cut {
             for operand in &mut operands {
                 *operand = splat(graph, *operand, width)?;
             }
-            parts.push(fold::elementwise(graph, op, &operands, arg.clone())?);
+            let chained = match (&sources[..], &operands[..]) {
+                (&[_, sum], &[before, chain]) if graph.op(sum) == Op::Reduce => {
+                    reduce::continued(graph, before, chain)?
+                }
+                _ => None,
+            };
+            parts.push(match chained {
+                Some(chained) if op == Op::Add => chained,
+                _ => fold::elementwise(graph, op, &operands, arg.clone())?,
+            });
         }
         Ok(New::Value(Parts { layout, parts }))
     }

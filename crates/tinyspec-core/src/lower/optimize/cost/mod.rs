@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::fmt;
 use tinyspec_backends::Target;
-use tinyspec_ir::affine::Affine;
+use tinyspec_ir::affine::{Affine, Footprint};
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op};
 
 /// Cycles a nanosecond of the nominal core.
@@ -264,7 +264,7 @@ impl<'a> Model<'a> {
                     // Every accumulator waits for its own last sum.
                     let accumulators = self.target.accumulators as f64;
                     estimate.latency += times * (accumulators / VECTOR).max(parts / VECTOR);
-                    estimate.accesses += times * self.spilled(node, parts) * SPILLED;
+                    estimate.accesses += times * self.spilled(node, self.accumulators(node, parts)) * SPILLED;
                     body += parts;
                 }
                 op if op.is_elementwise() && self.graph.dtype(node) != DType::Index => {
@@ -279,7 +279,8 @@ impl<'a> Model<'a> {
             let staged = self.stage(access);
             let (vectors, lanes) = self.instructions(access, staged.is_some());
             let times = self.loops.times(access.open);
-            estimate.accesses += times * vectors / if access.is_store { STORES } else { LOADS };
+            let lines = vectors * self.lines(access);
+            estimate.accesses += times * lines / if access.is_store { STORES } else { LOADS };
             single += times * lanes;
             body += vectors + 2.0 * lanes;
             if let Some(around) = staged {
@@ -422,9 +423,44 @@ impl<'a> Model<'a> {
         self.loops.tile(access.open).into_iter().rfind(|&axis| self.is_lane(axis))
     }
 
+    /// Accumulators of a Reduce that has `parts` machine vectors of terms: of enough results, one each.
+    fn accumulators(&self, reduce: NodeId, parts: f64) -> f64 {
+        let results = self.parts(reduce);
+        let lane =
+            self.loops.tile(self.open(self.graph.source(reduce, 0))).into_iter().rfind(|&axis| self.is_lane(axis));
+        let is_across = lane.is_some_and(|axis| !self.loops.moves(axis, self.open(reduce)));
+        if !is_across && results >= self.target.accumulators as f64 { results } else { parts }
+    }
+
+    /// Lines of the caches that a vector lies in, on average.
+    fn lines(&self, access: &Access) -> f64 {
+        const LINE: f64 = 64.0;
+        let Some(lane) = self.lane(access).filter(|&axis| self.is_contiguous(access, axis)) else { return 1.0 };
+        let lanes = self.widths[lane] as i64;
+        let is_whole = |axis: usize| axis == lane || self.step(access, axis) % lanes == 0;
+        if (0..self.loops.count()).filter(|&axis| self.loops.moves(axis, access.open)).all(is_whole) {
+            return 1.0;
+        }
+        let size = access.dtype.size() as f64;
+        1.0 + (self.widths[lane] * size - size) / LINE
+    }
+
+    /// Machine vectors that a tile of an access has: neighbours read what they share once.
+    fn parts_of(&self, access: &Access) -> f64 {
+        let tile = self.loops.tile(access.open);
+        let lane = tile.iter().copied().rfind(|&axis| self.space.axes[axis].trips.is_some() && self.is_lane(axis));
+        let steps = tile.iter().map(|&axis| {
+            let (step, trips) = (self.step(access, axis), self.loops.trips(axis) as i64);
+            let lanes = if Some(axis) == lane { self.widths[axis] as i64 } else { 1 };
+            (step.saturating_mul(lanes), trips / lanes)
+        });
+        let distinct = Footprint::of(steps).elements() as f64;
+        distinct.min(self.parts_over(access.open))
+    }
+
     /// Vector accesses and single lanes of one execution.
     fn instructions(&self, access: &Access, staged: bool) -> (f64, f64) {
-        let parts = self.parts_over(access.open);
+        let parts = if access.is_regular(self.graph) { self.parts_of(access) } else { self.parts_over(access.open) };
         let regular = access.is_regular(self.graph);
         let tile = self.loops.tile(access.open);
         let vectors = tile.iter().any(|&axis| self.is_lane(axis));

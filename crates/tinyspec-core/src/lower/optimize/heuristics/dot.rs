@@ -94,8 +94,8 @@ impl Planner<'_> {
         is_contiguous && self.windows(a).is_empty() && self.shared(a, b).is_empty() && self.packs_whole(b)
     }
 
-    /// A register tile of partial sums.
-    pub(super) fn tile_dot(mut self, dot: &Dot) -> Vec<super::OptOp> {
+    /// The kernel under a register tile of partial sums.
+    pub(super) fn tile_dot(mut self, dot: &Dot) -> Self {
         self.split(dot.lane, self.lanes(), AxisType::Unroll);
         for &(origin, height) in &dot.heights {
             self.split(origin, height, AxisType::Upcast);
@@ -106,6 +106,6 @@ impl Planner<'_> {
         if let Some(operand) = dot.packed {
             self.stage(operand, 0);
         }
-        self.ops
+        self
     }
 }

@@ -14,9 +14,11 @@ mod workgroups;
 
 use self::contraction::Tile;
 pub(super) use self::copies::share_copies;
+use self::dot::Dot;
 pub(super) use self::nontemporal::nontemporal;
 pub(super) use self::values::values;
 use super::axis::Axis;
+use super::cost;
 use super::kernel::Kernel;
 use super::space::Space;
 use crate::lower::optimize::transforms::{OptOp, Padto, Split, Swap};
@@ -38,14 +40,12 @@ pub fn choose(graph: &Graph, kernel: &Kernel, target: &Target) -> Vec<OptOp> {
     }
     match planner.contraction() {
         Some(Tile::Panel(tile)) => planner.tile(&tile),
-        Some(Tile::Dot(dot)) => planner.tile_dot(&dot),
-        None => match planner.window() {
-            Some(window) => planner.tile_window(&window),
-            None => planner.vectorize(),
-        },
+        Some(Tile::Dot(dot)) => planner.cheapest(Some(dot)).unwrap_or_default(),
+        None => planner.cheapest(None).unwrap_or_else(|| planner.vectorize()),
     }
 }
 
+#[derive(Clone)]
 struct Planner<'a> {
     graph: &'a Graph,
     kernel: &'a Kernel,
@@ -55,6 +55,19 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
+    /// The tile of windows, or of partial sums, that costs least; none where there is neither.
+    fn cheapest(&self, dot: Option<Dot>) -> Option<Vec<OptOp>> {
+        let dot = dot.iter().map(|dot| self.clone().tile_dot(dot));
+        let mut tiles: Vec<Planner> =
+            dot.chain(self.window_tiles().iter().map(|tile| self.clone().tile_window(tile))).collect();
+        if tiles.len() < 2 {
+            return tiles.pop().map(|tile| tile.ops);
+        }
+        let cost = |tile: &Planner| cost::estimate(self.graph, self.kernel, &tile.space, self.target).nanoseconds();
+        let costs = tiles.into_iter().map(|tile| (cost(&tile), tile));
+        costs.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, tile)| tile.ops)
+    }
+
     fn apply(&mut self, op: impl Into<OptOp>) {
         let op = op.into();
         if self.space.apply(&op).is_ok() {

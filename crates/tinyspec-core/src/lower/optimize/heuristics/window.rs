@@ -1,29 +1,35 @@
-//! Reductions over a few taps for every element: depthwise convolutions, pools, and the gradients of strided windows.
-//! All taps are in the register tile, so what neighbours share is loaded once, and the gates of taps that a stride never
-//! meets are constants. Of large windows the tile has the taps of a row.
+//! Reductions over a few taps for every element: depthwise convolutions, pools, blurs, and the gradients of strided windows.
+//!
+//! Some of the taps are in the register tile, so what neighbours share is loaded once, and the gates of taps that a stride never
+//! meets are constants. Of the tiles that fit the registers the cost model chooses.
 
 use super::super::axis::Axis;
 use super::super::kernel::Reduction;
 use super::Planner;
-use crate::lower::optimize::transforms::{OptOp, Padto, Split};
+use crate::lower::optimize::transforms::{Padto, Split};
 use crate::lower::select::devectorize::stride::MAX_STRIDE;
 use smallvec::SmallVec;
 use tinyspec_ir::{AxisType, Op};
 
-/// Taps of one element, at most.
+/// Taps of one element in a tile, at most.
 const TAPS: i64 = 32;
-/// Products of a tile, at most: as much code as is good for one loop.
+/// Products of a tile of two Reduces, or of places that meet taps in turn.
 const PRODUCTS: i64 = 96;
 /// Of windows with a stride, before the gates of taps that it never meets are constants.
 const PRODUCTS_WITH_GATES: i64 = 4 * PRODUCTS;
-/// Of a tile that spans whole rows.
-const PRODUCTS_OF_ROWS: i64 = 144;
+/// Products of any other tile, at most: as much code as is good for one loop.
+const PRODUCTS_OF_TILE: i64 = 144;
+/// Vectors of a tile side by side, at most, and its height.
+const WIDEST: i64 = 4;
+const TALLEST: i64 = 16;
+/// The part of a padded axis that may be padding.
+const PADDING: i64 = 8;
 /// The largest stride between lanes; `MAX_STRIDE` if the lanes step over all taps and nothing else reads them.
 pub(super) const MAX_TAP_STRIDE: i64 = 4;
 /// Bytes of a line of the caches.
 const LINE: usize = 64;
 
-/// A register tile over all taps of a window. Axes are positions of original ranges.
+/// A register tile over taps of a window. Axes are positions of original ranges.
 pub(super) struct Window {
     /// The output range that vectors lie along.
     lane: usize,
@@ -33,15 +39,19 @@ pub(super) struct Window {
     height: Option<(usize, i64)>,
     /// What is read through gates, and read again by neighbours.
     copied: Option<usize>,
-    /// A tile spans whole rows of the output, of so many vectors: it is written in the order of memory.
-    row: Option<i64>,
+    /// Vectors side by side; those of a tile of whole rows are written in the order of memory.
+    vectors: i64,
     /// Reduction ranges whose taps are in the tile.
     taps: SmallVec<[usize; 4]>,
 }
 
 impl Planner<'_> {
-    /// The tile, if the kernel is such a reduction.
-    pub(super) fn window(&self) -> Option<Window> {
+    /// Tiles to choose from; none if the kernel is no such reduction.
+    pub(super) fn window_tiles(&self) -> Vec<Window> {
+        self.find_windows().unwrap_or_default()
+    }
+
+    fn find_windows(&self) -> Option<Vec<Window>> {
         let lanes = self.lanes();
         let lane = self.contiguous_output().filter(|_| lanes > 1)?;
         let turns: SmallVec<[(usize, i64); 2]> = self
@@ -53,7 +63,8 @@ impl Planner<'_> {
         // Each place meets its share of the taps.
         let (inside, taps) = self.taps_inside(TAPS * places)?;
         let is_whole = self.reduced().all(|origin| inside.contains(&origin));
-        let window = |turns, height, copied, row| Window { lane, turns, height, copied, row, taps: inside.clone() };
+        let window =
+            |turns, height, copied, vectors| Window { lane, turns, height, copied, vectors, taps: inside.clone() };
         let none = SmallVec::new;
         if !turns.is_empty() {
             if !is_whole || self.kernel.reductions.len() > 1 {
@@ -64,8 +75,8 @@ impl Planner<'_> {
             let fits = taps <= PRODUCTS && taps * places <= PRODUCTS_WITH_GATES && rest * 2 >= lanes;
             // Where a row ends is then a constant, too.
             let vectors = (rest + lanes - 1) / lanes;
-            let row = (rest % lanes != 0 && taps * places * vectors <= PRODUCTS_OF_ROWS).then_some(vectors);
-            return fits.then(|| window(turns, None, None, row));
+            let is_row = rest % lanes != 0 && taps * places * vectors <= PRODUCTS_OF_TILE;
+            return fits.then(|| vec![window(turns, None, None, if is_row { vectors } else { 1 })]);
         }
         // The lanes step over taps that lie side by side.
         let is_row = taps <= MAX_STRIDE * self.kernel.reductions.len() as i64;
@@ -77,38 +88,76 @@ impl Planner<'_> {
         };
         // Most lanes may be empty: what is left are gathers.
         let stepped_over = (0..self.kernel.accesses.len()).find(|&access| is_stepped_over(access));
-        if let Some(access) = stepped_over.filter(|_| self.trips(lane) * 4 >= lanes) {
-            return (is_whole || self.is_all_windows(access)).then(|| window(none(), None, None, None));
-        }
+        let stepped_over = stepped_over.filter(|_| self.trips(lane) * 4 >= lanes);
         let mut accesses = 0..self.kernel.accesses.len();
-        let windowed = accesses.find(|&access| {
-            !self.kernel.accesses[access].is_store
-                && self.coefficient(access, lane) == 1
-                && !self.windows(access).is_empty()
+        let windowed = stepped_over.or_else(|| {
+            let is_windowed = |&access: &usize| {
+                !self.kernel.accesses[access].is_store
+                    && self.coefficient(access, lane) == 1
+                    && !self.windows(access).is_empty()
+            };
+            accesses.find(is_windowed).filter(|_| self.trips(lane) * 2 >= self.lanes_along(lane, lanes))
         })?;
-        if self.trips(lane) * 2 < self.lanes_along(lane, lanes) || !is_whole && !self.is_all_windows(windowed) {
+        if !is_whole && !self.is_all_windows(windowed) {
             return None;
         }
-        let overlapped = |origin: &usize| {
-            let step = self.coefficient(windowed, *origin).abs();
-            let is_tap = |tap: usize| self.coefficient(windowed, tap).abs() == step;
-            *origin != lane && step > 0 && self.reduced().any(is_tap)
-        };
+        let overlapped = |&origin: &usize| origin != lane && !self.windows_along(windowed, origin).is_empty();
         let overlapped = self.outputs().into_iter().rev().find(overlapped);
-        if let Some((height, vectors)) = overlapped.and_then(|origin| self.whole_rows(lane, origin, taps)) {
-            return Some(window(none(), Some(height), None, Some(vectors)));
+        if overlapped.is_none() && stepped_over.is_some() {
+            return Some(vec![window(none(), None, None, 1)]);
         }
+        // Where lanes cannot be masked, a copy is padded once instead of each read.
         let is_gated = self.graph.sources(self.kernel.accesses[windowed].node).len() > 1;
         let copied = Some(windowed).filter(|&access| is_gated && self.is_read_once(access));
         if let Some((height, vectors)) = overlapped.and_then(|origin| self.written_rows(lane, origin, taps)) {
-            return Some(window(none(), Some(height), copied, Some(vectors)));
+            return Some(vec![window(none(), Some(height), copied, vectors)]);
         }
-        let height = overlapped.and_then(|origin| {
-            let most = (PRODUCTS / taps).min(8);
-            let height = (2..=most).rev().find(|height| self.trips(origin) % height == 0)?;
-            Some((origin, height))
-        });
-        Some(window(none(), height, copied, None))
+        let copied = copied.filter(|_| !self.target.masked_access);
+        let rows: SmallVec<[usize; 4]> = match overlapped {
+            Some(origin) => self.windows_along(windowed, origin),
+            None => SmallVec::new(),
+        };
+        let mut taps: SmallVec<[SmallVec<[usize; 4]>; 3]> = SmallVec::from_iter([inside]);
+        if self.kernel.reductions.len() == 1 {
+            for taps_inside in [rows, SmallVec::new()] {
+                if !taps.contains(&taps_inside) {
+                    taps.push(taps_inside);
+                }
+            }
+        }
+        let mut tiles = Vec::new();
+        for taps in taps {
+            for (height, vectors) in self.sizes(lane, overlapped, &taps) {
+                let height = overlapped.filter(|_| height > 1).map(|origin| (origin, height));
+                let tile = |copied| Window { lane, turns: none(), height, copied, vectors, taps: taps.clone() };
+                tiles.push(tile(None));
+                tiles.extend(copied.map(|copied| tile(Some(copied))));
+            }
+        }
+        Some(tiles)
+    }
+
+    /// Heights and vectors of the tiles with these taps that the registers hold.
+    fn sizes(&self, lane: usize, along: Option<usize>, taps: &[usize]) -> Vec<(i64, i64)> {
+        let taps: i64 = taps.iter().map(|&origin| self.trips(origin)).product();
+        // A vector of what is read, and a factor.
+        let room = (self.target.vector_registers as i64 - 2).min(PRODUCTS_OF_TILE / taps);
+        let lanes = self.lanes_along(lane, self.lanes());
+        let fits = |trips: i64, size: i64| {
+            let padded = (trips + size - 1) / size * size;
+            size == 1 || size <= trips && (padded - trips) * PADDING <= trips
+        };
+        let rows = along.map_or(1, |origin| self.trips(origin));
+        let heights = (1..=TALLEST.min(room)).filter(|&height| fits(rows, height));
+        let columns = (self.trips(lane) + lanes - 1) / lanes;
+        let widths = |height: i64| (1..=WIDEST.min(room / height)).filter(|&vectors| columns % vectors == 0);
+        heights.flat_map(|height| widths(height).map(move |vectors| (height, vectors))).collect()
+    }
+
+    /// Reduction ranges that an access walks along an output range.
+    fn windows_along(&self, access: usize, output: usize) -> SmallVec<[usize; 4]> {
+        let of = |origin: usize| (self.coefficient(access, origin).abs(), self.trips(origin));
+        self.reduced().filter(|&origin| overlap(of(origin), of(output))).collect()
     }
 
     /// The reduction ranges whose taps a tile has, and how many taps these are: all of them, or of one large window as many
@@ -146,21 +195,8 @@ impl Planner<'_> {
         self.reduced().all(|origin| self.trips(origin) <= 1 || windows.contains(&origin))
     }
 
-    /// Height and vectors of a tile of whole rows of the output, if the registers hold some of them beside the taps:
-    /// neighbours along a row change places in registers, what lies beyond its ends is no memory, and what the tile writes
-    /// lies in one piece.
-    fn whole_rows(&self, lane: usize, origin: usize, taps: i64) -> Option<((usize, i64), i64)> {
-        let lanes = self.lanes();
-        let vectors = (self.trips(lane) + lanes - 1) / lanes;
-        // One row of what is read is there beside the sums and the taps.
-        let room = self.target.vector_registers as i64 - taps - vectors - 1;
-        let most = (room / vectors).min(PRODUCTS_OF_ROWS / (taps * vectors)).min(8);
-        let height = (2..=most).rev().find(|height| self.trips(origin) % height == 0)?;
-        self.follows(lane, origin).then_some(((origin, height), vectors))
-    }
-
-    /// The same where the registers hold little but the sums: of what bypasses the caches in vectors shorter than
-    /// a line, lines are written whole only if what follows is written next.
+    /// Height and vectors of a tile of whole rows of the output: of what bypasses the caches in vectors shorter than a line,
+    /// lines are written whole only if what follows is written next.
     fn written_rows(&self, lane: usize, origin: usize, taps: i64) -> Option<((usize, i64), i64)> {
         let (lanes, trips) = (self.lanes(), self.trips(lane));
         if !self.space.nontemporal
@@ -173,7 +209,7 @@ impl Planner<'_> {
         let vectors = trips / lanes;
         // A vector of what is read, and two factors.
         let room = self.target.vector_registers as i64 - 3;
-        let most = (room / vectors).min(PRODUCTS_OF_ROWS / (taps * vectors)).min(8);
+        let most = (room / vectors).min(PRODUCTS_OF_TILE / (taps * vectors)).min(8);
         let height = (1..=most).rev().find(|height| self.trips(origin) % height == 0)?;
         Some(((origin, height), vectors))
     }
@@ -200,8 +236,7 @@ impl Planner<'_> {
 
     /// Do windows of an access overlap along an output range?
     pub(super) fn is_windowed(&self, access: usize, output: usize) -> bool {
-        let of = |origin: usize| (self.coefficient(access, origin).abs(), self.trips(origin));
-        self.outputs().contains(&output) && self.reduced().any(|origin| overlap(of(origin), of(output)))
+        self.outputs().contains(&output) && !self.windows_along(access, output).is_empty()
     }
 
     /// Reduction ranges that an access walks in steps of which those of an output range are a few, or the other way
@@ -212,12 +247,13 @@ impl Planner<'_> {
         self.reduced().filter(|&origin| outputs.iter().any(|&output| overlap(of(origin), of(output)))).collect()
     }
 
-    pub(super) fn tile_window(mut self, window: &Window) -> Vec<OptOp> {
+    /// The kernel under one of these tiles.
+    pub(super) fn tile_window(mut self, window: &Window) -> Self {
         let own = if window.turns.is_empty() { self.lanes_along(window.lane, self.lanes()) } else { self.lanes() };
-        let mut lanes = own * window.row.unwrap_or(1);
+        let mut lanes = own * window.vectors;
         // Only whole vectors bypass the caches.
         if self.space.nontemporal
-            && window.row.is_none()
+            && window.vectors == 1
             && window.turns.is_empty()
             && self.trips(window.lane) % lanes == lanes / 2
         {
@@ -246,7 +282,7 @@ impl Planner<'_> {
         {
             self.stage(access, at);
         }
-        self.ops
+        self
     }
 
     /// An output range that the windows of a contraction's panel overlap along, where its `products` leave half of the

@@ -82,6 +82,23 @@ fn total(graph: &mut Graph, op: Op, parts: Vec<NodeId>, chains: usize) -> Result
     pairwise(graph, op, totals)
 }
 
+/// A chain of products that starts with `before`; none for other sums.
+pub(super) fn continued(graph: &mut Graph, before: NodeId, chain: NodeId) -> Result<Option<NodeId>> {
+    let (mut factors, mut first) = (Vec::new(), chain);
+    while let (Op::Mulacc, &[a, b, rest]) = (graph.op(first), graph.sources(first)) {
+        factors.push((a, b));
+        first = rest;
+    }
+    if graph.op(first) != Op::Mul || !graph.dtype(first).is_float() {
+        return Ok(None);
+    }
+    let mut sum = update(graph, Op::Add, first, before)?;
+    for (a, b) in factors.into_iter().rev() {
+        sum = graph.alu(Op::Mulacc, &[a, b, sum])?;
+    }
+    Ok(Some(sum))
+}
+
 /// A balanced tree, for the sake of latency and rounding.
 fn pairwise(graph: &mut Graph, op: Op, mut values: Vec<NodeId>) -> Result<NodeId> {
     while values.len() > 1 {
