@@ -20,6 +20,12 @@ impl Window {
         (self.size - 1) * self.dilation + 1
     }
 
+    /// The length of a copy of the axis, of which `steps` elements are where windows begin: the last copy's begin in their own row,
+    /// whatever is read from the ones before.
+    fn reach(&self, steps: &Dim) -> Dim {
+        steps.clone() + Dim::from((self.size - 2) * self.dilation)
+    }
+
     /// How many windows lie in `length` elements.
     fn count(&self, length: &Dim) -> Dim {
         (length.clone() - Dim::from(self.span())).idiv(&Dim::from(self.stride)) + Dim::from(1)
@@ -119,7 +125,7 @@ fn along_axis(b: &mut dyn Builder, op: &str, x: NodeId, axis: usize, window: Win
     if size > 1 {
         // A copy of the axis for each element of a window, cut into rows of `length + dilation`: row k starts at
         // element k * dilation of copy k.
-        view.at_least(steps.clone() - Dim::from(dilation))?;
+        view.at_least(window.reach(&steps))?;
         let row = view.length() + Dim::from(dilation);
         view.repeat(Dim::from(size))?;
         view.filled(Dim::from(size) * row.clone())?;
@@ -172,7 +178,7 @@ fn back_along_axis(b: &mut dyn Builder, x: NodeId, axis: usize, window: Window, 
     view.filled(Dim::from(stride))?;
     view.axis -= 1;
     view.join()?;
-    let reach = if size > 1 { steps - Dim::from(dilation) } else { steps };
+    let reach = if size > 1 { window.reach(&steps) } else { steps };
     let whole = length.maximum(&reach);
     view.filled(if size > 1 { whole.clone() + Dim::from(dilation) } else { whole.clone() })?;
     view.axis -= 1;
