@@ -18,6 +18,9 @@ use smallvec::SmallVec;
 use tinyspec_backends::llvm::Disassembler;
 pub(super) use vector::{Dpp, MaskOut, Select, Source, SourcePlace, To, Unused, Vector};
 
+/// Scratch memory of a lane, at the most: a wave of 64 lanes has 8 MiB.
+const MOST_SCRATCH: u32 = 128 << 10;
+
 /// A decoded kernel.
 pub(super) struct Code {
     pub name: String,
@@ -30,6 +33,8 @@ pub(super) struct Code {
     pub params: Vec<Parameter>,
     pub argument_bytes: usize,
     pub local_bytes: usize,
+    /// Scratch memory of a lane.
+    pub scratch_bytes: usize,
     pub most_threads: u64,
     pub required: Option<[u32; 3]>,
     pub vectors: usize,
@@ -278,6 +283,7 @@ pub(super) fn decode(chip: &'static str, entry: &Entry) -> Result<Code, Simulato
         params: entry.params.clone(),
         argument_bytes: entry.argument_bytes,
         local_bytes: entry.local_bytes,
+        scratch_bytes: entry.scratch_bytes as usize,
         most_threads: entry.most_threads,
         required: entry.required,
         vectors: entry.vgprs,
@@ -293,7 +299,9 @@ pub(super) fn decode(chip: &'static str, entry: &Entry) -> Result<Code, Simulato
 fn granule(code: &Code) -> [u32; 2] {
     let mut least = [3, 3];
     for step in &code.steps {
-        if let Action::Access(access) = &step.action {
+        if let Action::Access(access) = &step.action
+            && (access.is_local || access.is_global())
+        {
             let place = &mut least[usize::from(access.is_local)];
             *place = access.bytes.trailing_zeros().min(*place);
         }
@@ -307,9 +315,13 @@ fn start(chip: Chip, entry: &Entry) -> Result<Start, String> {
     let [first, second, _] = entry.resources;
     let properties = entry.properties;
     let field = |word: u32, from: u32, bits: u32| word >> from & ((1 << bits) - 1);
-    if entry.scratch_bytes != 0 {
-        let bytes = entry.scratch_bytes;
-        return Err(format!("each lane needs {bytes} bytes of scratch memory, which is not simulated"));
+    let scratch = entry.scratch_bytes;
+    if scratch > MOST_SCRATCH {
+        return Err(format!("each lane needs {scratch} bytes of scratch memory, at most {MOST_SCRATCH}"));
+    }
+    // There, the kernel itself makes the descriptor of the buffer that scratch memory is.
+    if scratch != 0 && chip.name == "gfx90a" {
+        return Err(format!("each lane needs {scratch} bytes of scratch memory, which is not simulated on gfx90a"));
     }
     if field(first, 12, 4) != 0 {
         return Err("it rounds in another way than to nearest, which is not simulated".into());

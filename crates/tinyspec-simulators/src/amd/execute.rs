@@ -2,6 +2,7 @@
 
 mod access;
 mod scalar;
+mod scratch;
 mod vector;
 
 use super::chip::{Chip, Family};
@@ -98,7 +99,7 @@ pub(super) unsafe fn run(code: &Code, launch: &Launch, given: &[Given]) -> Resul
         room: vector::Room::new(),
         is_wide: is_wide(),
     };
-    let mut waves: Vec<Wave> = (0..count).map(|_| Wave::new(width, code.vectors)).collect();
+    let mut waves: Vec<Wave> = (0..count).map(|_| Wave::new(width, code.vectors, code.scratch_bytes)).collect();
     let order = shared.schedule.permutation(launch.count());
     for number in 0..launch.count() {
         shared.group = order.at(number);

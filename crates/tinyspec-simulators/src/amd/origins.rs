@@ -58,7 +58,7 @@ pub(super) fn trace(code: &mut Code) {
         for number in starts[block]..end {
             let mut origins = None;
             if let Action::Access(access) = &code.steps[number].action
-                && !access.is_local
+                && access.is_global()
             {
                 origins = Some(of(access, &state));
             }
@@ -119,7 +119,7 @@ fn of(access: &Access, state: &Origins) -> u64 {
     match access.base {
         Base::Each(register) => state[usize::from(register::SCALARS + register)],
         Base::Shared { first, .. } | Base::Scalar { first, .. } => state[usize::from(first)],
-        Base::Local(_) => 0,
+        Base::Local(_) | Base::Scratch { .. } => 0,
     }
 }
 

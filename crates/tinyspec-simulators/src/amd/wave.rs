@@ -3,6 +3,7 @@
 use super::lanes::{PART, Words};
 use super::text::{Half, register};
 use crate::lanes::Mask;
+use crate::lanes::memory::MOST_LANES;
 use smallvec::SmallVec;
 
 /// Counters of outstanding accesses.
@@ -178,6 +179,10 @@ pub(super) struct Wave {
     pub vectors: Vec<[Words; 2]>,
     /// Lanes whose low half and lanes whose high half has been written.
     pub known: Vec<[Mask; 2]>,
+    /// Scratch memory: the lanes' bytes at each address.
+    pub scratch: Vec<[u8; MOST_LANES]>,
+    /// Lanes whose byte at each address has been written.
+    pub scratch_known: Vec<Mask>,
     pub scalars: [u32; register::SCALARS as usize],
     /// Bits that have not been written.
     pub unknown: [u32; register::SCALARS as usize],
@@ -195,11 +200,13 @@ pub(super) struct Wave {
 }
 
 impl Wave {
-    pub fn new(width: usize, vectors: usize) -> Wave {
+    pub fn new(width: usize, vectors: usize, scratch_bytes: usize) -> Wave {
         Wave {
             parts: width / PART,
             vectors: vec![[[0; PART]; 2]; vectors],
             known: vec![[0; 2]; vectors],
+            scratch: vec![[0; MOST_LANES]; scratch_bytes],
+            scratch_known: vec![0; scratch_bytes],
             scalars: [0; _],
             unknown: [0; _],
             condition: false,
@@ -216,6 +223,7 @@ impl Wave {
     /// Restarts at the beginning of the kernel.
     pub fn reset(&mut self, lanes: Mask) {
         self.known.fill([0; 2]);
+        self.scratch_known.fill(0);
         self.unknown.fill(u32::MAX);
         self.condition_known = false;
         (self.all, self.place, self.state, self.signalled) = (lanes, 0, State::Ready, false);

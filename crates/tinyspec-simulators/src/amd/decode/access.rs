@@ -19,6 +19,8 @@ pub(in super::super) enum Base {
     Local(u16),
     /// A pair of scalar registers, plus an optional scalar offset.
     Scalar { first: u16, more: Option<ScalarFrom> },
+    /// An optional vector register, plus an optional scalar register, in the lane's scratch memory.
+    Scratch { each: Option<u16>, shared: Option<u16> },
 }
 
 /// An access.
@@ -44,6 +46,12 @@ pub(in super::super) struct Access {
     /// Parameters that the address derives from, by bit.
     pub origins: u64,
     pub swizzle: u16,
+}
+
+impl Access {
+    pub fn is_global(&self) -> bool {
+        !self.is_local && !matches!(self.base, Base::Scratch { .. })
+    }
 }
 
 pub(super) fn decode(context: &Context, line: &Line, row: &Transfer) -> Result<Step, Refusal> {
@@ -94,12 +102,11 @@ pub(super) fn decode(context: &Context, line: &Line, row: &Transfer) -> Result<S
             access.results.push(context.span(operand)?.half(access.half));
         }
         // The address, which a swizzle does not have.
-        let is_global = row.place == Place::Global;
         let address = match access.kind {
             TransferKind::Permute(Permutation::Swizzle) => None,
             _ => Some(next()?),
         };
-        if let Some(address) = address {
+        if let Some(address) = address.filter(|address| !matches!(address, Operand::Off)) {
             reads.push(context.span(address)?);
         }
         // The data.
@@ -122,7 +129,21 @@ pub(super) fn decode(context: &Context, line: &Line, row: &Transfer) -> Result<S
             reads.push(context.span(operand)?.half(access.half));
         }
         match address {
-            Some(address) if is_global => {
+            Some(address) if row.place == Place::Scratch => {
+                let each = match address {
+                    Operand::Off => None,
+                    each => Some(context.vector(each, 1)?),
+                };
+                let shared = match next()? {
+                    Operand::Off => None,
+                    shared => {
+                        reads.push(context.span(shared)?);
+                        Some(context.scalar(shared, 1)?)
+                    }
+                };
+                access.base = Base::Scratch { each, shared };
+            }
+            Some(address) if row.place == Place::Global => {
                 access.base = match next()? {
                     Operand::Off => Base::Each(context.vector(address, 2)?),
                     shared => {

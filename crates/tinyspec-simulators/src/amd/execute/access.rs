@@ -11,11 +11,16 @@ use crate::FaultKind;
 use crate::lanes::memory::{self, Known, LOCAL_BASE, MOST_ELEMENTS, MOST_LANES, Space};
 use crate::lanes::{Mask, Trouble, lanes_of};
 
-type Addresses = [u64; MOST_LANES];
+pub(super) type Addresses = [u64; MOST_LANES];
 
 impl Shared<'_> {
     #[inline(always)]
     pub(super) fn access(&mut self, wave: &mut Wave, number: usize, access: &Access) -> Outcome<()> {
+        if let Base::Scratch { .. } = access.base {
+            wave.scratch_access(access)?;
+            wave.requests.issue(access.counter, &access.results, false, false);
+            return Ok(());
+        }
         let is_store = !matches!(access.kind, TransferKind::Load | TransferKind::LoadTwo(_));
         if access.is_local && wave.signalled {
             let reason = "accesses LOCAL memory between signalling a barrier and waiting at it";
@@ -128,14 +133,7 @@ impl Shared<'_> {
                 known => known,
             }?;
             for (element, [low, high]) in known.into_iter().enumerate().take(count) {
-                let register = usize::from(to) + first + element;
-                let mut halves = wave.known[register];
-                match access.half {
-                    None => halves = [low, high],
-                    Some(Half::Low) => halves[0] = low,
-                    Some(Half::High) => halves[1] = low,
-                }
-                wave.mark(register, active, halves);
+                wave.mark_received(access, usize::from(to) + first + element, [low, high], active);
             }
         }
         Ok(())
@@ -319,7 +317,7 @@ fn extended(bits: u64, access: &Access) -> u32 {
 impl Wave {
     /// The addresses of the lanes.
     #[inline(always)]
-    fn addresses(&self, access: &Access, offset: i64, addresses: &mut Addresses) -> Outcome<()> {
+    pub(super) fn addresses(&self, access: &Access, offset: i64, addresses: &mut Addresses) -> Outcome<()> {
         let register = |register: u16| (&self.vectors[usize::from(register)], self.known[usize::from(register)]);
         let (addresses, _) = addresses.as_chunks_mut::<PART>();
         let parts = addresses.iter_mut().take(self.parts);
@@ -354,6 +352,18 @@ impl Wave {
                 }
                 a & b
             }
+            Base::Scratch { each, shared } => {
+                let base = shared.map_or(0, |shared| self.scalar(shared, 1) as u32).wrapping_add(offset as u32);
+                let is_known = shared.is_none_or(|shared| self.unknown_bits(shared, 1) == 0);
+                let each = each.map(register);
+                for (number, addresses) in parts.enumerate() {
+                    for lane in 0..PART {
+                        let own = each.map_or(0, |(words, _)| words[number][lane]);
+                        addresses[lane] = base.wrapping_add(own).into();
+                    }
+                }
+                if is_known { each.map_or(Mask::MAX, |(_, [a, b])| a & b) } else { 0 }
+            }
             Base::Scalar { .. } => self.active,
         };
         match self.active & !known {
@@ -364,7 +374,7 @@ impl Wave {
 
     /// Writes a loaded element to a register.
     #[inline(always)]
-    fn receive(&mut self, access: &Access, register: usize, values: &Addresses, active: Mask) {
+    pub(super) fn receive(&mut self, access: &Access, register: usize, values: &Addresses, active: Mask) {
         if access.half.is_none() {
             let (values, _) = values.as_chunks::<PART>();
             for (part, (to, values)) in self.vectors[register].iter_mut().zip(values).enumerate().take(self.parts) {
@@ -382,6 +392,17 @@ impl Wave {
         }
         let half = access.half.unwrap_or(Half::Low);
         self.put_half(register, (half, false), &words, active, 0);
+    }
+
+    /// Marks a register that an element was loaded to: the lanes whose low and whose high half have been written.
+    pub(super) fn mark_received(&mut self, access: &Access, register: usize, [low, high]: [Mask; 2], active: Mask) {
+        let mut halves = self.known[register];
+        match access.half {
+            None => halves = [low, high],
+            Some(Half::Low) => halves[0] = low,
+            Some(Half::High) => halves[1] = low,
+        }
+        self.mark(register, active, halves);
     }
 
     /// What is stored must be known.

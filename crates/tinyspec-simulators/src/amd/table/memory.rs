@@ -50,6 +50,8 @@ pub(in super::super) enum Place {
     Local,
     /// GLOBAL memory, loaded into scalar registers.
     Scalar,
+    /// Memory that each lane has to itself.
+    Scratch,
 }
 
 /// An access.
@@ -68,7 +70,7 @@ pub(in super::super) struct Transfer {
 type Transfers = Vec<(&'static str, Transfer)>;
 
 use Atomic::{Compare, CompareApart, CompareFirst, Of};
-use Place::{Global, Local, Scalar};
+use Place::{Global, Local, Scalar, Scratch};
 use TransferKind::{AtomicReturning, Load, LoadTwo, Permute, Store, StoreTwo};
 
 const fn access(kind: TransferKind, place: Place, bytes: usize, count: usize) -> Transfer {
@@ -96,6 +98,7 @@ const HIGH: Half = Half::High;
 
 pub(super) fn rows() -> Transfers {
     let mut rows = loads_and_stores();
+    rows.extend(in_scratch(&rows));
     // In GLOBAL memory a modifier says whether the old value is returned; in LOCAL memory the name does.
     let global = |rows: &mut Transfers, name: &str, bytes: usize, of: Atomic| {
         rows.push((format!("global_atomic_{name}").leak(), access(TransferKind::Atomic(of), Global, bytes, 1)));
@@ -115,6 +118,15 @@ pub(super) fn rows() -> Transfers {
         in_local.iter().for_each(|name| local(&mut rows, name, bytes, of));
     }
     rows
+}
+
+/// Scratch memory has the loads and stores of GLOBAL memory.
+fn in_scratch(rows: &Transfers) -> Transfers {
+    let in_global = rows.iter().filter(|(_, transfer)| transfer.place == Global);
+    let row = |&(names, transfer): &(&'static str, Transfer)| -> (&'static str, Transfer) {
+        (names.replace("global_", "scratch_").leak(), Transfer { place: Scratch, ..transfer })
+    };
+    in_global.map(row).collect()
 }
 
 fn loads_and_stores() -> Transfers {

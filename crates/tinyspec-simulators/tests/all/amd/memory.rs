@@ -1,7 +1,7 @@
 //! Accesses of memory: widths, extensions, halves of registers, changes that are atomic.
 
 use super::{CHIPS, SHAPE, Shape, assembly, fault, object, prologue, renamed, try_run, wave};
-use tinyspec_simulators::{FaultKind, Launch, amd::Module};
+use tinyspec_simulators::{FaultKind, Launch, SimulatorError, amd::Module};
 
 fn words(values: &[u32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
@@ -281,5 +281,110 @@ fn a_word_may_reach_beyond_its_buffer_and_leaves_what_is_there() {
             says.as_ref().is_err_and(|says| says.contains("at byte 0 of buffer 0, which has 3")),
             "{chip}: {says:?}"
         );
+    }
+}
+
+/// The buffer after a body has run on three threads with 64 bytes of scratch memory each.
+fn run_with_scratch(chip: &str, body: &str) -> Result<Vec<u32>, SimulatorError> {
+    let body = renamed(chip, &format!("{}{body}\ns_endpgm\n", prologue(chip, 1)));
+    let size = ".amdhsa_kernarg_size";
+    let text = assembly(chip, Shape { params: 1, ..SHAPE }, &body)
+        .replace(size, &format!(".amdhsa_private_segment_fixed_size 64\n{size}"));
+    let kernel = Module::read(&object(chip, &text))?.kernel("k")?;
+    let out = crate::on_buffers(&[vec![0; 12]], |simulation, ids| {
+        simulation.run(&kernel, &Launch::threads(1, 3), ids).map(drop)
+    });
+    out.map(|out| as_words(&out[0]))
+}
+
+/// Registers are spilled to scratch memory and loaded again, in all widths and with all forms of addresses.
+#[test]
+fn each_lane_has_scratch_memory_of_its_own() {
+    for chip in CHIPS {
+        for (suffix, registers) in [("", "v2"), ("x2", "v[2:3]"), ("x3", "v[2:4]"), ("x4", "v[2:5]")] {
+            let values =
+                "v_add_u32_e32 v2, 5, v0\nv_add_u32_e32 v3, 6, v0\nv_add_u32_e32 v4, 7, v0\nv_add_u32_e32 v5, 8, v0";
+            let cleared = registers.replace("v2", "v6").replace("[2:", "[6:").replace(":3]", ":7]");
+            let loaded = cleared.replace(":4]", ":8]").replace(":5]", ":9]");
+            let last = [("", 6, 5), ("x2", 7, 6), ("x3", 8, 7), ("x4", 9, 8)];
+            let (_, register, first) = last.into_iter().find(|(of, ..)| *of == suffix).expect("it is listed");
+            for (store, load) in [
+                ("off, {}, off offset:16", "off, off offset:16"),
+                ("v10, {}, off", "off, s20"),
+                ("off, {}, s20", "v10, off offset:0"),
+            ] {
+                let store = store.replace("{}", registers);
+                let body = format!(
+                    "{values}\nv_mov_b32_e32 v10, 32\ns_mov_b32 s20, 32\nscratch_store_dword{suffix} {store}\n\
+                     scratch_load_dword{suffix} {loaded}, {load}\ns_wait\nglobal_store_dword v1, v{register}, s[4:5]"
+                );
+                let out = run_with_scratch(chip, &body).unwrap_or_else(|error| panic!("{chip}: {body}: {error}"));
+                assert_eq!(out, [first, first + 1, first + 2], "{chip}: {body}");
+            }
+        }
+    }
+}
+
+#[test]
+fn narrow_values_go_to_scratch_memory() {
+    for chip in CHIPS {
+        let high = if chip == "gfx942" { "scratch_store_short_d16_hi" } else { "scratch_store_d16_hi_b16" };
+        let [low_load, high_load] = match chip {
+            "gfx942" => ["scratch_load_short_d16", "scratch_load_short_d16_hi"],
+            _ => ["scratch_load_d16_b16", "scratch_load_d16_hi_b16"],
+        };
+        for (store, load, want) in [
+            ("scratch_store_byte", "scratch_load_ubyte v3, off, off", 0x80),
+            ("scratch_store_byte", "scratch_load_sbyte v3, off, off", 0xffff_ff80),
+            ("scratch_store_short", "scratch_load_ushort v3, off, off", 0x8180),
+            ("scratch_store_short", "scratch_load_sshort v3, off, off", 0xffff_8180),
+            (high, "scratch_load_ushort v3, off, off", 0x7f7f),
+            (
+                "scratch_store_dword",
+                &format!("{low_load} v3, off, off offset:2\n{high_load} v3, off, off"),
+                0x8180_7f7f,
+            ),
+        ] {
+            let body = format!(
+                "v_mov_b32_e32 v2, 0x7f7f8180\n{store} off, v2, off\n{load}\ns_wait\nglobal_store_dword v1, v3, s[4:5]"
+            );
+            let out = run_with_scratch(chip, &body).unwrap_or_else(|error| panic!("{chip}: {body}: {error}"));
+            assert_eq!(out, [want; 3], "{chip}: {body}");
+        }
+    }
+}
+
+/// A spilled register need not have been written; what is loaded again is then unwritten too.
+#[test]
+fn mistakes_in_scratch_memory_are_found() {
+    for chip in CHIPS {
+        for (body, kind, says) in [
+            (
+                "scratch_store_dword off, v2, off offset:64",
+                FaultKind::OutOfBounds,
+                "writes 4 bytes at byte 64 of its scratch memory, which has 64",
+            ),
+            ("scratch_load_dwordx2 v[2:3], off, off offset:60", FaultKind::OutOfBounds, "reads 8 bytes at byte 60"),
+            (
+                "scratch_load_dword v2, off, off\ns_wait\nglobal_store_dword v1, v2, s[4:5]",
+                FaultKind::Uninitialised,
+                "a value that is stored",
+            ),
+            (
+                "scratch_store_dword off, v2, off\nscratch_load_dword v3, off, off\ns_wait\nglobal_store_dword v1, v3, s[4:5]",
+                FaultKind::Uninitialised,
+                "a value that is stored",
+            ),
+            ("scratch_store_dword v2, v1, off", FaultKind::Uninitialised, "an address"),
+            (
+                "scratch_store_dword off, v1, off\nscratch_load_dword v3, off, off\nglobal_store_dword v1, v3, s[4:5]",
+                FaultKind::Uninitialised,
+                "uses v3, which is being loaded",
+            ),
+        ] {
+            let error = run_with_scratch(chip, body).expect_err(body);
+            let is_of_kind = matches!(&error, SimulatorError::Fault(fault) if fault.kind == kind);
+            assert!(is_of_kind && error.to_string().contains(says), "{chip}: {body}: {error}");
+        }
     }
 }
