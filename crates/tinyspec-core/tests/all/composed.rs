@@ -152,6 +152,41 @@ fn functions_of_two_numbers() {
     });
 }
 
+/// Between elements it is interpolated as PyTorch does, which decides what is beside an infinity.
+#[test]
+fn quantiles_beside_infinities() {
+    const INF: f32 = f32::INFINITY;
+    const NAN: f32 = f32::NAN;
+    let of = |values: &[f32], q: f64| Tensor::from_slice(values, [values.len()]).quantile(q, 0, false);
+    on_each_device(|| {
+        for (values, q, expected) in [
+            (&[-INF, 1.0, 2.0][..], 0.2, NAN),
+            (&[-INF, 1.0, 2.0], 0.25, -INF),
+            (&[-INF, 1.0, 2.0], 0.37, -INF),
+            (&[-INF, 1.0, 2.0], 0.6, 1.2),
+            (&[1.0, 2.0, INF], 0.25, 1.5),
+            (&[1.0, 2.0, INF], 0.6, INF),
+            (&[1.0, 2.0, INF], 0.8, NAN),
+            (&[-INF, -INF, 1.0], 0.37, NAN),
+            (&[-INF, -INF, 1.0], 0.8, -INF),
+            (&[-INF, INF], 0.2, NAN),
+            (&[-INF, INF], 0.6, NAN),
+            (&[INF, INF], 0.25, NAN),
+            (&[INF, INF], 0.75, NAN),
+            (&[NAN, 1.0, 2.0], 0.37, NAN),
+            // At an element nothing is interpolated.
+            (&[-INF, 1.0, INF], 0.0, -INF),
+            (&[-INF, 1.0, INF], 0.5, 1.0),
+            (&[-INF, 1.0, INF], 1.0, INF),
+        ] {
+            let found = of(values, q).item::<f32>()?;
+            let is_same = found == expected || found.is_nan() && expected.is_nan();
+            assert!(is_same, "{values:?} {q}: {found}, not {expected}");
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn order_statistics_and_counts() {
     on_each_device(|| {

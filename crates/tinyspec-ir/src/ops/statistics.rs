@@ -136,7 +136,13 @@ pub fn quantile(b: &mut dyn Builder, x: NodeId, q: f64, axis: i64, keepdim: bool
             } else {
                 let numbers = [low, (low + 1).min(length - 1)].map(Dim::from);
                 let [lower, upper] = nth(b, "quantile", x, axis, |_| numbers.clone())?;
-                between(b, lower, upper, |b, lower| Ok(given(b, lower, share)))?
+                in_wide_of(b, "quantile", [lower, upper], |b, [lower, upper]| {
+                    // From the nearer of the two, as NumPy and PyTorch do, which decides what is beside an infinity.
+                    let (from, to, share) =
+                        if share < 0.5 { (lower, upper, share) } else { (upper, lower, 1.0 - share) };
+                    let share = given(b, lower, share);
+                    towards(b, from, to, share)
+                })?
             }
         }
         None => {
@@ -170,24 +176,23 @@ fn quantile_of_any(b: &mut dyn Builder, sorted: NodeId, q: f64, axis: i64, lengt
         super::movement::transpose(b, value, 0, axis)
     };
     let (lower, upper) = (at(low)?, at(high)?);
-    let between = between(b, lower, upper, |b, lower| {
+    let value = in_wide_of(b, "quantile", [lower, upper], |b, [lower, upper]| {
+        let (half, one) = (like(b, share, 0.5), like(b, share, 1.0));
+        let rest = sub(b, one, share)?;
+        let is_below = b.alu(Op::CmpLt, &[share, half])?;
         let dtype = dtype_of(b, lower);
-        cast(b, share, dtype)
+        let [share, rest] = [cast(b, share, dtype)?, cast(b, rest, dtype)?];
+        let (from_lower, from_upper) = (towards(b, lower, upper, share)?, towards(b, upper, lower, rest)?);
+        b.alu(Op::Where, &[is_below, from_lower, from_upper])
     })?;
-    b.alu(Op::Where, &[is_whole, lower, between])
+    b.alu(Op::Where, &[is_whole, lower, value])
 }
 
-/// A share of the way from `lower` to `upper`; the share is as wide as what it is computed in.
-fn between(
-    b: &mut dyn Builder,
-    lower: NodeId,
-    upper: NodeId,
-    share: impl FnOnce(&mut dyn Builder, NodeId) -> Result<NodeId>,
-) -> Result<NodeId> {
-    in_wide_of(b, "quantile", [lower, upper], |b, [lower, upper]| {
-        let share = share(b, lower)?;
-        super::arithmetic::lerp(b, lower, upper, share)
-    })
+/// A share of the way from `from` to `to`.
+fn towards(b: &mut dyn Builder, from: NodeId, to: NodeId, share: NodeId) -> Result<NodeId> {
+    let difference = sub(b, to, from)?;
+    let step = mul(b, difference, share)?;
+    add(b, from, step)
 }
 
 /// Differences of neighbours along an axis, `n` times.
