@@ -370,7 +370,14 @@ impl Prepared {
                 arguments.len(),
                 out.len()
             );
-            return Err(tinyspec_ir::Error::new(ErrorKind::Arity, "call", message).at(location).into());
+            let error = tinyspec_ir::Error::new(ErrorKind::Arity, "call", message).at(location);
+            let error = match self.states.first() {
+                Some(State { result, argument }) if arguments.len() > passed => error.help(format!(
+                    "argument {argument} is a state since `in_place`: it is not passed among the arguments but in `out`, as result {result}"
+                )),
+                _ => error,
+            };
+            return Err(error.into());
         }
         let sizing = match &self.states[..] {
             [] => self.sizing(arguments, location)?,

@@ -140,5 +140,9 @@ fn states_that_do_not_fit_are_refused() -> Result<(), Error> {
     let mut out = run.outputs()?;
     let error = run.call(&mut out, &[&x, &y]).unwrap_err().to_string();
     assert!(error.contains("takes 1 tensors"), "{error}");
+    let says = "argument 0 is a state since `in_place`: it is not passed among the arguments but in `out`, as result 0";
+    assert!(error.contains(says), "{error}");
+    let error = run.call(&mut out, &[]).unwrap_err().to_string();
+    assert!(error.contains("takes 1 tensors") && !error.contains("in_place"), "{error}");
     Ok(())
 }
