@@ -55,6 +55,21 @@ impl Tracer<'_> {
                 _ => {}
             }
         }
+        let is_number = |value: Value| match value {
+            Value::Int(_) => true,
+            Value::Node(node) => self.graph.dtype(node) == DType::Index,
+            _ => false,
+        };
+        let is_zero = match b {
+            Value::Int(number) => number == 0,
+            Value::Node(node) => self.graph.as_int(node) == Some(0),
+            _ => false,
+        };
+        // Of data it is 0, as everywhere in the language.
+        if matches!(op, BinaryOp::Div | BinaryOp::Rem) && is_zero && is_number(a) && is_number(b) {
+            self.error(at, "this divides by 0");
+            return Value::Wrong;
+        }
         let made = self.unify(a, a_at, b, b_at, &format!("`{}`", op.symbol()), at).and_then(|(a, b)| {
             let dtype = self.graph.dtype(a);
             match op {
