@@ -214,6 +214,11 @@ impl Tracer<'_> {
         }
     }
 
+    /// The same of a buffer, whose name stands in the message.
+    fn buffer_made(&mut self, name: &str, at: At, node: Result<NodeId>) -> Option<NodeId> {
+        node.map_err(|error| self.error(at, format!("`{name}`: {}", error.message()))).ok()
+    }
+
     fn bind(&mut self, name: &Ident, binding: Binding) {
         if let Some(scope) = self.scopes.last_mut() {
             scope.insert(name.to_string(), binding);
@@ -269,7 +274,7 @@ impl Tracer<'_> {
             let arg = Arg::Param { slot, dtype: parameter.dtype, device: None, addrspace: Some(AddrSpace::Global) };
             let made = self.graph.add(Op::Stack, &dims, Arg::None);
             let made = made.and_then(|shape| self.graph.add(Op::Param, &[shape], arg));
-            let Some(node) = self.made(parameter.at, made) else {
+            let Some(node) = self.buffer_made(&name, parameter.at, made) else {
                 self.bind(&parameter.name, Binding::Wrong);
                 shapes.push(Default::default());
                 continue;

@@ -76,7 +76,7 @@ impl Tracer<'_> {
         self.next_buffer += 1;
         let made = self.graph.add(Op::Stack, &dims, Arg::None);
         let made = made.and_then(|shape| self.graph.add(Op::Buffer, &[shape], arg));
-        let node = self.made(at, made)?;
+        let node = self.buffer_made(&name, at, made)?;
         Some(self.memory(name, node, dims, true, true))
     }
 
