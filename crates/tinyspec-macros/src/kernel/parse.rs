@@ -13,7 +13,7 @@ use crate::documentation;
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use split::{at_commas, body_of};
 pub use split::{helper, kernels};
-pub use statement::no_helper;
+pub use statement::{NOT_USED, no_helper};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{Token, token};

@@ -92,6 +92,8 @@ pub enum Statement {
     Unsafe(Block),
     /// `barrier();`
     Barrier(At),
+    /// A call whose value is not used.
+    Call(Expr),
     /// `atomic_add(&mut place, value);`
     AtomicAdd { place: Place, value: Expr, at: At },
 }
@@ -292,6 +294,7 @@ impl Statement {
                 end.walk(visit);
             }
             Statement::If { condition, .. } => condition.walk(visit),
+            Statement::Call(call) => call.walk(visit),
             Statement::Refused(_) | Statement::Block(_) | Statement::Unsafe(_) | Statement::Barrier(_) => {}
         }
     }

@@ -142,7 +142,7 @@ fn effect(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Statement> 
                 let (place, value) = (place(&binary.left, diagnostics), expression(&binary.right, diagnostics));
                 Some(Statement::Assign { place: place?, op: Some(op), value: value?, at })
             }
-            _ => refuse(at, "this value is not used: store it or give it a name with `let`", diagnostics),
+            _ => refuse(at, NOT_USED, diagnostics),
         },
         syn::Expr::ForLoop(each) => self::each(each, diagnostics),
         syn::Expr::If(branch) => {
@@ -178,9 +178,10 @@ fn effect(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Statement> 
                 (Some("atomic_add"), _) => {
                     refuse(at, "`atomic_add(&mut h[i], value)` takes a place and a value", diagnostics)
                 }
-                _ => refuse(at, "this value is not used: store it or give it a name with `let`", diagnostics),
+                _ => expression(expr, diagnostics).map(Statement::Call),
             }
         }
+        syn::Expr::MethodCall(_) => expression(expr, diagnostics).map(Statement::Call),
         syn::Expr::While(_) | syn::Expr::Loop(_) => {
             refuse(at, "the number of trips of a loop is known before it starts: `for i in serial(n)`", diagnostics)
         }
@@ -189,9 +190,12 @@ fn effect(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Statement> 
         }
         syn::Expr::Match(_) => refuse(at, "a kernel has no `match`: write `if … { … } else { … }`", diagnostics),
         syn::Expr::Macro(_) => refuse(at, NO_MACROS, diagnostics),
-        _ => refuse(at, "this value is not used: store it or give it a name with `let`", diagnostics),
+        _ => refuse(at, NOT_USED, diagnostics),
     }
 }
+
+/// What is said of a value that stands as a statement.
+pub const NOT_USED: &str = "this value is not used: store it or give it a name with `let`";
 
 fn refuse(at: At, message: &str, diagnostics: &mut Diagnostics) -> Option<Statement> {
     diagnostics.error(at, message);

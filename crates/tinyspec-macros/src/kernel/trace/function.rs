@@ -50,6 +50,19 @@ const OF_FLOATS: &[&str] = &[
 ];
 
 impl Tracer<'_> {
+    fn unknown_function(&mut self, name: &Ident) {
+        let text = name.to_string();
+        let near = ops::nearest_of(&text, FUNCTIONS.iter().map(|(known, ..)| *known));
+        let help = match (near, ops::nearest(&text)) {
+            (Some(near), _) => format!("; is it `{near}`?"),
+            (None, Some(near)) => format!(
+                "; `{near}` is a method of tensors, and a kernel computes with elements: write a loop, such as `for i in reduce(n)`, or call it in a #[function]"
+            ),
+            (None, None) => "; write its code in place, or in a #[function] that calls the kernel".to_string(),
+        };
+        self.error(name.span(), format!("`{text}` is not a function that kernels have{help}"));
+    }
+
     pub fn call(&mut self, name: &Ident, arguments: &[Expr], at: At) -> Option<Value> {
         let text = name.to_string();
         if text == "custom" {
@@ -59,6 +72,22 @@ impl Tracer<'_> {
             && matches!(self.lookup(&buffer.to_string()), Some(Binding::Memory(_)))
         {
             self.error(at, format!("the sizes of `{buffer}` are the dims of its type: write their names, such as `N`"));
+            return None;
+        }
+        let calls_helper = self.helpers.contains(&text);
+        self.calls_helper |= calls_helper;
+        let is_refused = calls_helper || matches!(self.lookup(&text), Some(Binding::Wrong));
+        let is_own = matches!(text.as_str(), "where_" | "select" | "barrier" | "atomic_add");
+        let known = FUNCTIONS.iter().find(|(known, ..)| *known == text);
+        if known.is_none() && !is_own && !is_refused {
+            self.unknown_function(name);
+            // A buffer is no value, but that is not the mistake here.
+            let is_buffer = |expr: &&Expr| {
+                let ExprKind::Name(name) = &expr.kind else { return false };
+                matches!(self.lookup(&name.to_string()), Some(Binding::Memory(_) | Binding::Registers { .. }))
+            };
+            let values: Vec<&Expr> = arguments.iter().filter(|argument| !is_buffer(argument)).collect();
+            self.look_at(values);
             return None;
         }
         let values: Vec<Value> = arguments.iter().map(|argument| self.expression(argument)).collect();
@@ -75,23 +104,10 @@ impl Tracer<'_> {
             self.error(at, format!("`{text}` has no value: it is a statement"));
             return None;
         }
-        let calls_helper = self.helpers.contains(&text);
-        self.calls_helper |= calls_helper;
-        if calls_helper || matches!(self.lookup(&text), Some(Binding::Wrong)) {
+        if is_refused {
             return Some(Value::Wrong);
         }
-        let Some(&(_, method, count)) = FUNCTIONS.iter().find(|(known, ..)| *known == text) else {
-            let near = ops::nearest_of(&text, FUNCTIONS.iter().map(|(known, ..)| *known));
-            let help = match (near, ops::nearest(&text)) {
-                (Some(near), _) => format!("; is it `{near}`?"),
-                (None, Some(near)) => format!(
-                    "; `{near}` is a method of tensors, and a kernel computes with elements: write a loop, such as `for i in reduce(n)`, or call it in a #[function]"
-                ),
-                (None, None) => "; write its code in place, or in a #[function] that calls the kernel".to_string(),
-            };
-            self.error(name.span(), format!("`{text}` is not a function that kernels have{help}"));
-            return None;
-        };
+        let &(_, method, count) = known?;
         if values.len() != count {
             let plural = if count == 1 { "value" } else { "values" };
             self.error(at, format!("`{text}` takes {count} {plural}, found {}", values.len()));

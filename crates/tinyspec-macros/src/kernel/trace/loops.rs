@@ -112,6 +112,7 @@ impl Tracer<'_> {
                 Statement::Let { name, .. } | Statement::Declare { name, .. } => name.span().into(),
                 Statement::Assign { at, .. } | Statement::For { at, .. } | Statement::AtomicAdd { at, .. } => *at,
                 Statement::Barrier(at) => *at,
+                Statement::Call(call) => call.at,
                 Statement::If { condition, .. } => condition.at,
                 Statement::Block(block) | Statement::Unsafe(block) => block.at,
             };

@@ -3,6 +3,7 @@
 use super::value::Variable;
 use super::{Binding, Tracer, Value};
 use crate::diagnostics::Place as At;
+use crate::kernel::parse::NOT_USED;
 use crate::kernel::syntax::*;
 use proc_macro2::Ident;
 use tinyspec_ir::{AddrSpace, Builder, DType, NodeId, Op, ops};
@@ -45,6 +46,11 @@ impl Tracer<'_> {
                 self.vouched = true;
                 self.block(inner);
                 self.unsafe_depth -= 1;
+            }
+            Statement::Call(call) => {
+                if self.expression(call) != Value::Wrong {
+                    self.error(call.at, NOT_USED);
+                }
             }
             Statement::Barrier(at) => self.misplaced_barrier(*at),
             Statement::AtomicAdd { place, value, at } => self.atomic_add(place, value, *at),
