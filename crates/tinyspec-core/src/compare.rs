@@ -1,5 +1,6 @@
 //! What two kernels made of the same numbers, compared.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use tinyspec_ir::{Arg, DType, Graph, NodeId, Op, float};
 
@@ -21,16 +22,28 @@ pub(crate) struct Tolerance {
     pub floats: f64,
     /// Integers may have been made of floats that were rounded otherwise: an order, a position, bits.
     pub integers: bool,
+    /// Whether floats are equal decides, and one of them may have been rounded otherwise: nothing can be said of the results.
+    pub ties: bool,
 }
 
 impl Tolerance {
     /// That of the least exact dtype that the kernel computes in.
     pub fn of(graph: &Graph, kernel: NodeId) -> Tolerance {
         let mut tolerance = Tolerance::default();
+        let mut rounded = HashSet::new();
         for node in graph.reachable(&[kernel]) {
-            let dtype = graph.dtype(node);
+            let (dtype, sources) = (graph.dtype(node), graph.sources(node));
             tolerance.floats = tolerance.floats.max(self::tolerance(dtype));
-            tolerance.integers |= dtype.is_float() && rounds(graph, node);
+            let is_rounded = dtype.is_float() && rounds(graph, node);
+            tolerance.integers |= is_rounded;
+            if is_rounded || sources.iter().any(|source| rounded.contains(source)) {
+                rounded.insert(node);
+            }
+            if let (Op::CmpNe, &[a, b]) = (graph.op(node), sources) {
+                // That a result is a certain number is another matter: those are computed alike, such as 0.
+                let is_computed = a != b && graph.as_const(a).is_none() && graph.as_const(b).is_none();
+                tolerance.ties |= is_computed && graph.dtype(a).is_float() && rounded.contains(&node);
+            }
         }
         tolerance
     }
@@ -56,6 +69,30 @@ pub(crate) struct Difference {
     pub count: usize,
 }
 
+/// Floats each moved up or down by the tolerance, as a share of its size; other numbers as they are.
+pub(crate) fn moved(dtype: DType, tolerance: f64, data: &[u8]) -> Vec<u8> {
+    if !dtype.is_float() {
+        return data.to_vec();
+    }
+    let move_one = |(number, element): (usize, &[u8])| {
+        let is_up = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 1;
+        let by = if is_up { tolerance } else { -tolerance };
+        let bits = float::to_bits(dtype, value(dtype, element) * (1.0 + by));
+        bits.to_le_bytes().into_iter().take(element.len())
+    };
+    data.chunks_exact(dtype.size()).enumerate().flat_map(move_one).collect()
+}
+
+fn value(dtype: DType, bytes: &[u8]) -> f64 {
+    let bits = bytes.iter().rev().fold(0u64, |bits, &byte| bits << 8 | u64::from(byte));
+    let unused = 64 - 8 * dtype.size() as u32;
+    match dtype {
+        _ if dtype.is_float() => float::from_bits(dtype, bits),
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 => (((bits << unused) as i64) >> unused) as f64,
+        _ => bits as f64,
+    }
+}
+
 /// The first difference between the results, among the elements whose bytes `is_written` accepts. Floats may differ by the
 /// order of sums, all other dtypes not at all.
 pub(crate) fn difference(
@@ -65,29 +102,38 @@ pub(crate) fn difference(
     found: &[u8],
     is_written: impl Fn(Range<usize>) -> bool,
 ) -> Option<Difference> {
+    difference_beyond(dtype, tolerance, [expected, expected], found, is_written)
+}
+
+/// The same of results of which a second computation is known, on numbers that the tolerance allows as well: where terms cancel,
+/// the two differ by more than the results' size tells, and so may what was found.
+pub(crate) fn difference_beyond(
+    dtype: DType,
+    tolerance: f64,
+    [expected, second]: [&[u8]; 2],
+    found: &[u8],
+    is_written: impl Fn(Range<usize>) -> bool,
+) -> Option<Difference> {
     let size = dtype.size();
-    let value = |bytes: &[u8]| {
-        let bits = bytes.iter().rev().fold(0u64, |bits, &byte| bits << 8 | u64::from(byte));
-        let unused = 64 - 8 * size as u32;
-        match dtype {
-            _ if dtype.is_float() => float::from_bits(dtype, bits),
-            DType::I8 | DType::I16 | DType::I32 | DType::I64 => (((bits << unused) as i64) >> unused) as f64,
-            _ => bits as f64,
-        }
-    };
+    let value = |bytes: &[u8]| value(dtype, bytes);
     let pairs = || {
         let pairs = expected.chunks_exact(size).zip(found.chunks_exact(size)).enumerate();
         pairs.filter(|(element, _)| is_written(element * size..(element + 1) * size))
     };
-    let mean = match dtype.is_float() {
-        true => {
-            let values = pairs().map(|(_, (expected, _))| value(expected).abs()).filter(|value| value.is_finite());
-            let (sum, count) = values.fold((0.0, 1e-30), |(sum, count), value| (sum + value, count + 1.0));
-            sum / count
-        }
-        false => 0.0,
+    let spread = |element: usize| {
+        let bytes = element * size..(element + 1) * size;
+        (value(&second[bytes.clone()]) - value(&expected[bytes])).abs()
     };
-    let differs = |(_, (expected, found)): &(usize, (&[u8], &[u8]))| {
+    let mean = |of: &dyn Fn(usize, &[u8]) -> f64| {
+        let values = pairs().map(|(element, (expected, _))| of(element, expected)).filter(|value| value.is_finite());
+        let (sum, count) = values.fold((0.0, 1e-30), |(sum, count), value| (sum + value, count + 1.0));
+        sum / count
+    };
+    let (mean, mean_spread) = match dtype.is_float() {
+        true => (mean(&|_, expected| value(expected).abs()), mean(&|element, _| spread(element))),
+        false => (0.0, 0.0),
+    };
+    let differs = |(element, (expected, found)): &(usize, (&[u8], &[u8]))| {
         if expected == found {
             return false;
         }
@@ -97,7 +143,8 @@ pub(crate) fn difference(
         let (expected, found) = (value(expected), value(found));
         let is_same = expected == found || expected.is_nan() && found.is_nan();
         // Written so that a nan differs.
-        !(is_same || (expected - found).abs() <= tolerance * (expected.abs() + mean))
+        let allowed = tolerance * (expected.abs() + mean) + spread(*element) + mean_spread;
+        !(is_same || (expected - found).abs() <= allowed)
     };
     let mut different = pairs().filter(differs);
     let (element, (expected, found)) = different.next()?;

@@ -54,6 +54,38 @@ fn all_agree() -> Result<(), Error> {
     Ok(())
 }
 
+/// What is equal to a maximum is decided by the last bits.
+#[test]
+fn right_devices_may_round_ties_otherwise() {
+    validated("ties");
+}
+
+#[test]
+#[ignore = "run by the test above"]
+fn ties() -> Result<(), Error> {
+    let x = Tensor::from_vec((0..16 * 26).map(|n| (n as f32 * 12.9898).sin() * 3.0).collect(), [16, 2, 13]);
+    let y = x.exp().max(1, true).square().sum(.., false);
+    assert_eq!(grad(&y, &[&x])?.remove(0).to_vec::<f32>()?.len(), 16 * 26);
+    Ok(())
+}
+
+/// Where terms cancel, only their rounding is left.
+#[test]
+fn right_devices_may_round_terms_otherwise() {
+    validated("cancellation");
+}
+
+#[test]
+#[ignore = "run by the test above"]
+fn cancellation() -> Result<(), Error> {
+    for count in [7, 91, 1000] {
+        let x = Tensor::from_vec(vec![0.1; count], [count]);
+        let y = (&x + 0.2).var(0, 1, false);
+        assert_eq!(grad(&y, &[&x])?.remove(0).to_vec::<f64>()?.len(), count);
+    }
+    Ok(())
+}
+
 /// The rows of 7 numbers are read from parts that begin at whole vectors: some begin at one place and end at different ones.
 #[test]
 fn parts_of_a_tensor_are_copied_whole() {
