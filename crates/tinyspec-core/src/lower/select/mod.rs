@@ -18,7 +18,7 @@ pub(super) use devectorize::devectorize;
 pub(super) use maximum::by_keys as keys;
 pub(super) use pair::apart as pairs;
 pub(super) use scan::scan;
-pub(super) use shared_accumulators::share_accumulators;
+pub(super) use shared_accumulators::{is_shared, share_accumulators};
 use tinyspec_ir::{AddrSpace, Arg, Graph};
 
 /// A slot that no REG Buffer has.

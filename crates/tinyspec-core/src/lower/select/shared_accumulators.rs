@@ -1,7 +1,7 @@
 //! Unrolled terms of a result share its accumulators.
 //!
-//! Expand gives each trip of an UNROLL Range accumulators of its own, which hide the latency of additions where a result has
-//! few. A tile of many results hides it by itself: more accumulators would only be spilled, and added up after the loop.
+//! Expand gives each trip of an UNROLL Range accumulators of its own, which hide the latency of additions. A tile of many results
+//! hides it by itself; accumulators that find no register do not hide it.
 
 use super::devectorize::layouts;
 use super::tile::Dims;
@@ -10,6 +10,11 @@ use smallvec::SmallVec;
 use tinyspec_backends::Target;
 use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::{Arg, Axes, Builder, Graph, NodeId, Op, Result};
+
+/// Whether so many results, in machine vectors, get one accumulator each for all of their terms in a trip.
+pub(in super::super) fn is_shared(results: usize, terms: usize, target: &Target) -> bool {
+    results >= target.accumulators || terms > target.vector_registers
+}
 
 /// A Reduce over axes of a tile whose elements are Reduces over loops.
 struct Unrolled {
@@ -33,7 +38,7 @@ pub(in super::super) fn share_accumulators(graph: &mut Graph, sink: NodeId, targ
     let mut shared: FxHashMap<NodeId, &Unrolled> = FxHashMap::default();
     for (it, layouts) in unrolled.iter().zip(layouts.chunks(2)) {
         let is_along_lanes = layouts[0].lane.is_some_and(|lane| it.axes.contains(&(lane as u32)));
-        if !is_along_lanes && layouts[1].count() >= target.accumulators {
+        if !is_along_lanes && is_shared(layouts[1].count(), layouts[0].count(), target) {
             shared.insert(it.node, it);
         }
     }

@@ -12,6 +12,7 @@ use super::space::Space;
 use crate::lower::live::RangeSet;
 use crate::lower::select::decompose::Sizes;
 use crate::lower::select::devectorize::stride::is_near;
+use crate::lower::select::is_shared;
 use footprint::{Walk, power_of_two};
 use loops::Loops;
 pub(crate) use loops::NAMED_TRIPS;
@@ -37,6 +38,8 @@ pub(crate) const WIDTH: f64 = 5.0;
 pub(crate) const BYTES_PER_CYCLE: [f64; 2] = [32.0, 6.0];
 /// Cycles for an accumulator that finds no register: it goes through memory with each trip, and others wait for it.
 const SPILLED: f64 = 5.0;
+/// Vector loads that one under a mask takes as long as, on machines whose vectors have none: the mask is computed and applied.
+pub(super) const MASKED: f64 = 6.0;
 /// Instructions of a loop body beyond which the front end falls behind.
 const LARGE_BODY: f64 = 2500.0;
 
@@ -261,10 +264,11 @@ impl<'a> Model<'a> {
                     let open = self.open(value);
                     let (times, parts) = (self.loops.times(open), self.parts(value));
                     estimate.arithmetic += times * parts / VECTOR;
+                    let accumulators = self.accumulators(node, parts);
                     // Every accumulator waits for its own last sum.
-                    let accumulators = self.target.accumulators as f64;
-                    estimate.latency += times * (accumulators / VECTOR).max(parts / VECTOR);
-                    estimate.accesses += times * self.spilled(node, self.accumulators(node, parts)) * SPILLED;
+                    let each = (parts / accumulators).max(1.0) * self.target.accumulators as f64;
+                    estimate.latency += times * each.max(parts) / VECTOR;
+                    estimate.accesses += times * self.spilled(node, accumulators) * SPILLED;
                     body += parts;
                 }
                 op if op.is_elementwise() && self.graph.dtype(node) != DType::Index => {
@@ -279,7 +283,8 @@ impl<'a> Model<'a> {
             let staged = self.stage(access);
             let (vectors, lanes) = self.instructions(access, staged.is_some());
             let times = self.loops.times(access.open);
-            let lines = vectors * self.lines(access);
+            let masked = if staged.is_some() { 1.0 } else { self.masked(access) };
+            let lines = vectors * self.lines(access) * masked;
             estimate.accesses += times * lines / if access.is_store { STORES } else { LOADS };
             single += times * lanes;
             body += vectors + 2.0 * lanes;
@@ -423,13 +428,14 @@ impl<'a> Model<'a> {
         self.loops.tile(access.open).into_iter().rfind(|&axis| self.is_lane(axis))
     }
 
-    /// Accumulators of a Reduce that has `parts` machine vectors of terms: of enough results, one each.
+    /// Accumulators of a Reduce that has `parts` machine vectors of terms; see
+    /// [`share_accumulators`](crate::lower::select::share_accumulators).
     fn accumulators(&self, reduce: NodeId, parts: f64) -> f64 {
         let results = self.parts(reduce);
         let lane =
             self.loops.tile(self.open(self.graph.source(reduce, 0))).into_iter().rfind(|&axis| self.is_lane(axis));
         let is_across = lane.is_some_and(|axis| !self.loops.moves(axis, self.open(reduce)));
-        if !is_across && results >= self.target.accumulators as f64 { results } else { parts }
+        if !is_across && is_shared(results as usize, parts as usize, self.target) { results } else { parts }
     }
 
     /// Lines of the caches that a vector lies in, on average.
@@ -443,6 +449,18 @@ impl<'a> Model<'a> {
         }
         let size = access.dtype.size() as f64;
         1.0 + (self.widths[lane] * size - size) / LINE
+    }
+
+    /// How much longer a vector access takes whose gate differs from lane to lane, where vectors have no masks: the tiles at both ends of
+    /// an axis are masked, those between are full.
+    fn masked(&self, access: &Access) -> f64 {
+        let gate = self.graph.sources(access.node).get(2).filter(|_| !self.target.masked_access);
+        let lane = self.lane(access).filter(|&lane| gate.is_some_and(|&gate| self.loops.moves(lane, self.open(gate))));
+        let Some(lane) = lane else { return 1.0 };
+        let origin = self.space.axes[lane].origin;
+        let outer = (0..self.loops.count()).filter(|&axis| axis != lane && self.space.axes[axis].origin == origin);
+        let tiles: f64 = outer.map(|axis| self.loops.trips(axis)).product();
+        1.0 + (MASKED - 1.0) * (2.0 / tiles).min(1.0)
     }
 
     /// Machine vectors that a tile of an access has: neighbours read what they share once.

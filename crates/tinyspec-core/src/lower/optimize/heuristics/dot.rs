@@ -1,13 +1,11 @@
 //! Sums of products whose operands are both contiguous along the reduction, such as a convolution's gradient for its
 //! filters: vectors lie along the reduction, and each element of the tile has a vector of partial sums.
 
+use super::super::cost::MASKED;
 use super::Planner;
 use super::window::MAX_TAP_STRIDE;
 use smallvec::SmallVec;
 use tinyspec_ir::AxisType;
-
-/// Loads that one under a mask takes as long as, on machines whose vectors have none: the mask is computed and applied.
-const MASKED: i64 = 6;
 
 /// A tile of `a × b` sums. Axes are positions of original ranges.
 pub(super) struct Dot {
@@ -57,7 +55,7 @@ impl Planner<'_> {
             !self.target.masked_access && gate.is_some_and(|&gate| self.kernel.live.of(gate) & range != 0)
         };
         let dear = |access: usize| match self.windows(access).is_empty() {
-            _ if masks(access) => MASKED,
+            _ if masks(access) => MASKED as i64,
             true => 1,
             // What is stepped over is read as well, and picked from.
             false => 2 * self.coefficient(access, lane),

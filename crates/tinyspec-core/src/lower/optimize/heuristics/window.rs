@@ -109,8 +109,14 @@ impl Planner<'_> {
         // Where lanes cannot be masked, a copy is padded once instead of each read.
         let is_gated = self.graph.sources(self.kernel.accesses[windowed].node).len() > 1;
         let copied = Some(windowed).filter(|&access| is_gated && self.is_read_once(access));
-        if let Some((height, vectors)) = overlapped.and_then(|origin| self.written_rows(lane, origin, taps)) {
-            return Some(vec![window(none(), Some(height), copied, vectors)]);
+        // The model does not know what whole rows save: gates that are constants, and lines that are written at once.
+        if let Some(origin) = overlapped.filter(|_| is_whole) {
+            let rows = self.whole_rows(lane, origin, taps).filter(|_| is_gated);
+            let rows = rows.map(|rows| (rows, None));
+            let written = || Some((self.written_rows(lane, origin, taps)?, copied));
+            if let Some(((height, vectors), copied)) = rows.or_else(written) {
+                return Some(vec![window(none(), Some(height), copied, vectors)]);
+            }
         }
         let copied = copied.filter(|_| !self.target.masked_access);
         let rows: SmallVec<[usize; 4]> = match overlapped {
@@ -148,7 +154,9 @@ impl Planner<'_> {
             size == 1 || size <= trips && (padded - trips) * PADDING <= trips
         };
         let rows = along.map_or(1, |origin| self.trips(origin));
-        let heights = (1..=TALLEST.min(room)).filter(|&height| fits(rows, height));
+        // Select would lay longer vectors across the rows.
+        let is_short = |height: i64| lanes == self.lanes() || height & -height <= lanes;
+        let heights = (1..=TALLEST.min(room)).filter(|&height| fits(rows, height) && is_short(height));
         let columns = (self.trips(lane) + lanes - 1) / lanes;
         let widths = |height: i64| (1..=WIDEST.min(room / height)).filter(|&vectors| columns % vectors == 0);
         heights.flat_map(|height| widths(height).map(move |vectors| (height, vectors))).collect()
@@ -193,6 +201,18 @@ impl Planner<'_> {
     fn is_all_windows(&self, access: usize) -> bool {
         let windows = self.windows(access);
         self.reduced().all(|origin| self.trips(origin) <= 1 || windows.contains(&origin))
+    }
+
+    /// Height and vectors of a tile of whole rows of the output, if the registers hold some of them beside the taps:
+    /// neighbours along a row change places in registers, and what lies beyond its ends is no memory.
+    fn whole_rows(&self, lane: usize, origin: usize, taps: i64) -> Option<((usize, i64), i64)> {
+        let lanes = self.lanes();
+        let vectors = (self.trips(lane) + lanes - 1) / lanes;
+        // One row of what is read is there beside the sums and the taps.
+        let room = self.target.vector_registers as i64 - taps - vectors - 1;
+        let most = (room / vectors).min(PRODUCTS_OF_TILE / (taps * vectors)).min(8);
+        let height = (2..=most).rev().find(|height| self.trips(origin) % height == 0)?;
+        self.follows(lane, origin).then_some(((origin, height), vectors))
     }
 
     /// Height and vectors of a tile of whole rows of the output: of what bypasses the caches in vectors shorter than a line,
@@ -254,6 +274,7 @@ impl Planner<'_> {
         // Only whole vectors bypass the caches.
         if self.space.nontemporal
             && window.vectors == 1
+            && window.height.is_none()
             && window.turns.is_empty()
             && self.trips(window.lane) % lanes == lanes / 2
         {
