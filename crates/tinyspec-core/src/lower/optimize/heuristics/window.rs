@@ -111,8 +111,9 @@ impl Planner<'_> {
         let copied = Some(windowed).filter(|&access| is_gated && self.is_read_once(access));
         // The model does not know what whole rows save: gates that are constants, and lines that are written at once.
         if let Some(origin) = overlapped.filter(|_| is_whole) {
-            let rows = self.whole_rows(lane, origin, taps).filter(|_| is_gated);
-            let rows = rows.map(|rows| (rows, None));
+            let rows: i64 = self.windows_along(windowed, origin).into_iter().map(|tap| self.trips(tap)).product();
+            let is_tall = |&((_, height), _): &((usize, i64), i64)| is_gated && height >= rows;
+            let rows = self.whole_rows(lane, origin, taps).filter(is_tall).map(|tile| (tile, None));
             let written = || Some((self.written_rows(lane, origin, taps)?, copied));
             if let Some(((height, vectors), copied)) = rows.or_else(written) {
                 return Some(vec![window(none(), Some(height), copied, vectors)]);
