@@ -30,6 +30,7 @@ pub(super) const MAX_TAP_STRIDE: i64 = 4;
 const LINE: usize = 64;
 
 /// A register tile over taps of a window. Axes are positions of original ranges.
+#[derive(Clone)]
 pub(super) struct Window {
     /// The output range that vectors lie along.
     lane: usize,
@@ -52,8 +53,7 @@ impl Planner<'_> {
     }
 
     fn find_windows(&self) -> Option<Vec<Window>> {
-        let lanes = self.lanes();
-        let lane = self.contiguous_output().filter(|_| lanes > 1)?;
+        let lane = self.contiguous_output().filter(|_| self.lanes() > 1)?;
         let turns: SmallVec<[(usize, i64); 2]> = self
             .outputs()
             .into_iter()
@@ -63,85 +63,113 @@ impl Planner<'_> {
         // Each place meets its share of the taps.
         let (inside, taps) = self.taps_inside(TAPS * places)?;
         let is_whole = self.reduced().all(|origin| inside.contains(&origin));
-        let window =
-            |turns, height, copied, vectors| Window { lane, turns, height, copied, vectors, taps: inside.clone() };
-        let none = SmallVec::new;
-        if !turns.is_empty() {
-            if !is_whole || self.kernel.reductions.len() > 1 {
-                return None;
-            }
-            let turn = turns.iter().find(|turn| turn.0 == lane).map_or(1, |turn| turn.1);
-            let rest = (self.trips(lane) + turn - 1) / turn;
-            let fits = taps <= PRODUCTS && taps * places <= PRODUCTS_WITH_GATES && rest * 2 >= lanes;
-            // Where a row ends is then a constant, too.
-            let vectors = (rest + lanes - 1) / lanes;
-            let is_row = rest % lanes != 0 && taps * places * vectors <= PRODUCTS_OF_TILE;
-            return fits.then(|| vec![window(turns, None, None, if is_row { vectors } else { 1 })]);
+        let tile = Window { lane, turns, height: None, copied: None, vectors: 1, taps: inside };
+        if places > 1 {
+            let is_single = is_whole && self.kernel.reductions.len() == 1;
+            return Some(vec![self.in_turn_over_taps(tile, taps, places).filter(|_| is_single)?]);
         }
-        // The lanes step over taps that lie side by side.
-        let is_row = taps <= MAX_STRIDE * self.kernel.reductions.len() as i64;
-        let is_stepped_over = |access: usize| {
-            let is_read_once = || self.sharing(access).1 == 1;
-            let most = if is_row && is_read_once() { MAX_STRIDE } else { MAX_TAP_STRIDE };
-            let steps = (2..=most).contains(&self.coefficient(access, lane));
-            steps && self.reduced().any(|origin| self.coefficient(access, origin) == 1)
-        };
-        // Most lanes may be empty: what is left are gathers.
-        let stepped_over = (0..self.kernel.accesses.len()).find(|&access| is_stepped_over(access));
-        let stepped_over = stepped_over.filter(|_| self.trips(lane) * 4 >= lanes);
-        let mut accesses = 0..self.kernel.accesses.len();
-        let windowed = stepped_over.or_else(|| {
-            let is_windowed = |&access: &usize| {
-                !self.kernel.accesses[access].is_store
-                    && self.coefficient(access, lane) == 1
-                    && !self.windows(access).is_empty()
-            };
-            accesses.find(is_windowed).filter(|_| self.trips(lane) * 2 >= self.lanes_along(lane, lanes))
-        })?;
+        let (windowed, steps) = self.windowed(lane, taps)?;
         if !is_whole && !self.is_all_windows(windowed) {
             return None;
         }
         let overlapped = |&origin: &usize| origin != lane && !self.windows_along(windowed, origin).is_empty();
         let overlapped = self.outputs().into_iter().rev().find(overlapped);
-        if overlapped.is_none() && stepped_over.is_some() {
-            return Some(vec![window(none(), None, None, 1)]);
-        }
-        // Where lanes cannot be masked, a copy is padded once instead of each read.
-        let is_gated = self.graph.sources(self.kernel.accesses[windowed].node).len() > 1;
-        let copied = Some(windowed).filter(|&access| is_gated && self.is_read_once(access));
-        // The model does not know what whole rows save: gates that are constants, and lines that are written at once.
-        if let Some(origin) = overlapped.filter(|_| is_whole) {
-            let rows: i64 = self.windows_along(windowed, origin).into_iter().map(|tap| self.trips(tap)).product();
-            let is_tall = |&((_, height), _): &((usize, i64), i64)| is_gated && height >= rows;
-            let rows = self.whole_rows(lane, origin, taps).filter(is_tall).map(|tile| (tile, None));
-            let written = || Some((self.written_rows(lane, origin, taps)?, copied));
-            if let Some(((height, vectors), copied)) = rows.or_else(written) {
-                return Some(vec![window(none(), Some(height), copied, vectors)]);
+        match overlapped {
+            None if steps => return Some(vec![tile]),
+            Some(origin) if is_whole => {
+                if let Some((height, vectors, copied)) = self.rows_of_tile(windowed, lane, origin, taps) {
+                    return Some(vec![Window { height: Some((origin, height)), vectors, copied, ..tile }]);
+                }
             }
+            _ => {}
         }
-        let copied = copied.filter(|_| !self.target.masked_access);
-        let rows: SmallVec<[usize; 4]> = match overlapped {
-            Some(origin) => self.windows_along(windowed, origin),
-            None => SmallVec::new(),
+        Some(self.tiles_of(windowed, overlapped, &tile))
+    }
+
+    /// A tile whose places meet their taps in turn, if that is not too much code.
+    fn in_turn_over_taps(&self, tile: Window, taps: i64, places: i64) -> Option<Window> {
+        let lanes = self.lanes();
+        let turn = tile.turns.iter().find(|turn| turn.0 == tile.lane).map_or(1, |turn| turn.1);
+        let rest = (self.trips(tile.lane) + turn - 1) / turn;
+        let fits = taps <= PRODUCTS && taps * places <= PRODUCTS_WITH_GATES && rest * 2 >= lanes;
+        // Where a row ends is then a constant, too.
+        let vectors = (rest + lanes - 1) / lanes;
+        let is_row = rest % lanes != 0 && taps * places * vectors <= PRODUCTS_OF_TILE;
+        fits.then(|| Window { vectors: if is_row { vectors } else { 1 }, ..tile })
+    }
+
+    /// The access that reads windows along the lanes, and whether these step over taps that lie side by side.
+    fn windowed(&self, lane: usize, taps: i64) -> Option<(usize, bool)> {
+        let lanes = self.lanes();
+        let is_row = taps <= MAX_STRIDE * self.kernel.reductions.len() as i64;
+        let is_stepped_over = |access: &usize| {
+            let is_read_once = || self.sharing(*access).1 == 1;
+            let most = if is_row && is_read_once() { MAX_STRIDE } else { MAX_TAP_STRIDE };
+            let steps = (2..=most).contains(&self.coefficient(*access, lane));
+            steps && self.reduced().any(|origin| self.coefficient(*access, origin) == 1)
         };
-        let mut taps: SmallVec<[SmallVec<[usize; 4]>; 3]> = SmallVec::from_iter([inside]);
+        let mut accesses = 0..self.kernel.accesses.len();
+        // Most lanes may be empty: what is left are gathers.
+        let stepped_over = accesses.clone().find(is_stepped_over).filter(|_| self.trips(lane) * 4 >= lanes);
+        if let Some(access) = stepped_over {
+            return Some((access, true));
+        }
+        let is_windowed = |&access: &usize| {
+            !self.kernel.accesses[access].is_store
+                && self.coefficient(access, lane) == 1
+                && !self.windows(access).is_empty()
+        };
+        let windowed = accesses.find(is_windowed)?;
+        (self.trips(lane) * 2 >= self.lanes_along(lane, lanes)).then_some((windowed, false))
+    }
+
+    /// Height, vectors and the copied access of a tile of whole rows, where these save what the model does not know of: gates that
+    /// are constants, and lines that are written at once.
+    fn rows_of_tile(
+        &self,
+        windowed: usize,
+        lane: usize,
+        origin: usize,
+        taps: i64,
+    ) -> Option<(i64, i64, Option<usize>)> {
+        let rows: i64 = self.windows_along(windowed, origin).into_iter().map(|tap| self.trips(tap)).product();
+        let whole = self.whole_rows(lane, origin, taps).filter(|tile| self.is_gated(windowed) && tile.0 >= rows);
+        let written = || self.written_rows(lane, origin, taps);
+        let whole = whole.map(|(height, vectors)| (height, vectors, None));
+        whole.or_else(|| written().map(|(height, vectors)| (height, vectors, self.padded(windowed))))
+    }
+
+    fn is_gated(&self, access: usize) -> bool {
+        self.graph.sources(self.kernel.accesses[access].node).len() > 1
+    }
+
+    /// The access, if a copy of what it reads could be padded in place of each read.
+    fn padded(&self, access: usize) -> Option<usize> {
+        (self.is_gated(access) && self.is_read_once(access)).then_some(access)
+    }
+
+    /// Tiles of all heights and widths, with different taps inside.
+    fn tiles_of(&self, windowed: usize, overlapped: Option<usize>, tile: &Window) -> Vec<Window> {
+        let copied = self.padded(windowed).filter(|_| !self.target.masked_access);
+        let rows = overlapped.map(|origin| self.windows_along(windowed, origin)).unwrap_or_default();
+        let mut inside: SmallVec<[SmallVec<[usize; 4]>; 3]> = SmallVec::from_iter([tile.taps.clone()]);
         if self.kernel.reductions.len() == 1 {
-            for taps_inside in [rows, SmallVec::new()] {
-                if !taps.contains(&taps_inside) {
-                    taps.push(taps_inside);
+            for taps in [rows, SmallVec::new()] {
+                if !inside.contains(&taps) {
+                    inside.push(taps);
                 }
             }
         }
         let mut tiles = Vec::new();
-        for taps in taps {
-            for (height, vectors) in self.sizes(lane, overlapped, &taps) {
+        for taps in inside {
+            for (height, vectors) in self.sizes(tile.lane, overlapped, &taps) {
                 let height = overlapped.filter(|_| height > 1).map(|origin| (origin, height));
-                let tile = |copied| Window { lane, turns: none(), height, copied, vectors, taps: taps.clone() };
+                let tile = |copied| Window { height, copied, vectors, taps: taps.clone(), ..tile.clone() };
                 tiles.push(tile(None));
                 tiles.extend(copied.map(|copied| tile(Some(copied))));
             }
         }
-        Some(tiles)
+        tiles
     }
 
     /// Heights and vectors of the tiles with these taps that the registers hold.
@@ -206,19 +234,19 @@ impl Planner<'_> {
 
     /// Height and vectors of a tile of whole rows of the output, if the registers hold some of them beside the taps:
     /// neighbours along a row change places in registers, and what lies beyond its ends is no memory.
-    fn whole_rows(&self, lane: usize, origin: usize, taps: i64) -> Option<((usize, i64), i64)> {
+    fn whole_rows(&self, lane: usize, origin: usize, taps: i64) -> Option<(i64, i64)> {
         let lanes = self.lanes();
         let vectors = (self.trips(lane) + lanes - 1) / lanes;
         // One row of what is read is there beside the sums and the taps.
         let room = self.target.vector_registers as i64 - taps - vectors - 1;
         let most = (room / vectors).min(PRODUCTS_OF_TILE / (taps * vectors)).min(8);
         let height = (2..=most).rev().find(|height| self.trips(origin) % height == 0)?;
-        self.follows(lane, origin).then_some(((origin, height), vectors))
+        self.follows(lane, origin).then_some((height, vectors))
     }
 
     /// Height and vectors of a tile of whole rows of the output: of what bypasses the caches in vectors shorter than a line,
     /// lines are written whole only if what follows is written next.
-    fn written_rows(&self, lane: usize, origin: usize, taps: i64) -> Option<((usize, i64), i64)> {
+    fn written_rows(&self, lane: usize, origin: usize, taps: i64) -> Option<(i64, i64)> {
         let (lanes, trips) = (self.lanes(), self.trips(lane));
         if !self.space.nontemporal
             || self.target.vector_bytes >= LINE
@@ -232,7 +260,7 @@ impl Planner<'_> {
         let room = self.target.vector_registers as i64 - 3;
         let most = (room / vectors).min(PRODUCTS_OF_TILE / (taps * vectors)).min(8);
         let height = (1..=most).rev().find(|height| self.trips(origin) % height == 0)?;
-        Some(((origin, height), vectors))
+        Some((height, vectors))
     }
 
     /// Does each row of what is written follow the one before it in memory?
