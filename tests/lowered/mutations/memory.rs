@@ -8,7 +8,7 @@ use tinyspec::ir::{Arg, Builder, Const, Graph, NodeId, Op};
 /// An array a slot.
 pub type Contents = Vec<Array>;
 
-/// Several fillings: small whole numbers, fractions, negative ones, large ones, ascending, descending, ties, fractions of large
+/// Several sets of values: small whole numbers, fractions, negative ones, large ones, ascending, descending, ties, fractions of large
 /// numbers, and with nan, -0 and infinities among them.
 pub fn of(graph: &Graph, sink: NodeId) -> Vec<Contents> {
     (0..10).map(|filling| filled(graph, sink, filling)).collect()

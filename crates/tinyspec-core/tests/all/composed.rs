@@ -152,7 +152,7 @@ fn functions_of_two_numbers() {
     });
 }
 
-/// Between elements it is interpolated as PyTorch does, which decides what is beside an infinity.
+/// Interpolates between elements by PyTorch's formula; next to an infinity, the formula matters.
 #[test]
 fn quantiles_beside_infinities() {
     const INF: f32 = f32::INFINITY;

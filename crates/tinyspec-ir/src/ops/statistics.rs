@@ -137,7 +137,7 @@ pub fn quantile(b: &mut dyn Builder, x: NodeId, q: f64, axis: i64, keepdim: bool
                 let numbers = [low, (low + 1).min(length - 1)].map(Dim::from);
                 let [lower, upper] = nth(b, "quantile", x, axis, |_| numbers.clone())?;
                 in_wide_of(b, "quantile", [lower, upper], |b, [lower, upper]| {
-                    // From the nearer of the two, as NumPy and PyTorch do, which decides what is beside an infinity.
+                    // From the nearer end, as in NumPy and PyTorch: next to an infinity, the other end gives nan.
                     let (from, to, share) =
                         if share < 0.5 { (lower, upper, share) } else { (upper, lower, 1.0 - share) };
                     let share = given(b, lower, share);

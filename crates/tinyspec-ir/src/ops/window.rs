@@ -20,8 +20,8 @@ impl Window {
         (self.size - 1) * self.dilation + 1
     }
 
-    /// The length of a copy of the axis, of which `steps` elements are where windows begin: the last copy's begin in their own row,
-    /// whatever is read from the ones before.
+    /// The least length of a copy of the axis, if the starts of windows span `steps` elements: no row of starts wraps into another
+    /// copy.
     fn reach(&self, steps: &Dim) -> Dim {
         steps.clone() + Dim::from((self.size - 2) * self.dilation)
     }

@@ -1,7 +1,7 @@
 //! Unrolled terms of a result share its accumulators.
 //!
 //! Expand gives each trip of an UNROLL Range accumulators of its own, which hide the latency of additions. A tile of many results
-//! hides it by itself; accumulators that find no register do not hide it.
+//! hides it by itself, and spilled accumulators do not hide it.
 
 use super::devectorize::layouts;
 use super::tile::Dims;
@@ -16,7 +16,7 @@ pub(in super::super) fn is_shared(results: usize, terms: usize, target: &Target)
     results >= target.accumulators || terms > target.vector_registers
 }
 
-/// A Reduce over axes of a tile whose elements are Reduces over loops.
+/// A Reduce over tile axes of a Reduce over loops.
 struct Unrolled {
     node: NodeId,
     /// The Reduce over loops.

@@ -297,7 +297,7 @@ fn run_with_scratch(chip: &str, body: &str) -> Result<Vec<u32>, SimulatorError> 
     out.map(|out| as_words(&out[0]))
 }
 
-/// Registers are spilled to scratch memory and loaded again, in all widths and with all forms of addresses.
+/// Spills and reloads through scratch memory, in each width and addressing mode.
 #[test]
 fn each_lane_has_scratch_memory_of_its_own() {
     for chip in CHIPS {

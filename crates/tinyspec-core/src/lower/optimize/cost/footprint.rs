@@ -6,7 +6,7 @@ use tinyspec_ir::NodeId;
 use tinyspec_ir::affine::Footprint;
 
 /// Bytes that move together.
-const LINE: f64 = 64.0;
+pub(super) const LINE: f64 = 64.0;
 /// Lines that a cache can hold of those whose addresses differ in their upper bits alone.
 const WAYS: f64 = 12.0;
 

@@ -13,7 +13,7 @@ use crate::lower::live::RangeSet;
 use crate::lower::select::decompose::Sizes;
 use crate::lower::select::devectorize::stride::is_near;
 use crate::lower::select::is_shared;
-use footprint::{Walk, power_of_two};
+use footprint::{LINE, Walk, power_of_two};
 use loops::Loops;
 pub(crate) use loops::NAMED_TRIPS;
 use rustc_hash::FxHashMap;
@@ -440,7 +440,6 @@ impl<'a> Model<'a> {
 
     /// Lines of the caches that a vector lies in, on average.
     fn lines(&self, access: &Access) -> f64 {
-        const LINE: f64 = 64.0;
         let Some(lane) = self.lane(access).filter(|&axis| self.is_contiguous(access, axis)) else { return 1.0 };
         let lanes = self.widths[lane] as i64;
         let is_whole = |axis: usize| axis == lane || self.step(access, axis) % lanes == 0;

@@ -60,7 +60,7 @@ const ACROSS: f64 = 1.05;
 const PACKING_CYCLES: f64 = 0.4;
 /// Cycles for a line from the second-level cache, several being under way.
 const LINE_CYCLES: f64 = 2.0;
-/// How much longer a line takes if its row is too short for the hardware prefetcher (measured).
+/// Cost factor of a cache line in a row too short for the hardware prefetcher (measured).
 const SHORT_ROW_FACTOR: f64 = 6.0;
 /// Rows of fewer bytes are that short.
 const SHORT_ROW_BYTES: f64 = 512.0;
@@ -242,7 +242,7 @@ impl Planner<'_> {
         };
         let filled = heights.iter().map(|&(origin, height)| self.share_filled(origin, height)).product::<f64>()
             * self.share_filled(tile.lane, self.width(tile));
-        // A narrower vector takes as many cycles as a full one.
+        // A partial vector costs as many cycles as a full one.
         let filled = filled * self.lanes_of(tile) as f64 / lanes as f64;
         // The counts leave out that stores go against the order of memory.
         let across = if scattered { ACROSS } else { 1.0 };

@@ -13,7 +13,7 @@ pub(super) struct Dot {
     lane: usize,
     /// Heights of the tile along output axes.
     heights: SmallVec<[(usize, i64); 4]>,
-    /// The operand to pack, because it is not contiguous along the reduction.
+    /// The operand that is packed: it is not contiguous along the reduction.
     packed: Option<usize>,
 }
 
@@ -86,7 +86,7 @@ impl Planner<'_> {
         best
     }
 
-    /// Can the second operand be packed to make it contiguous along the reduction?
+    /// Whether packing makes the second operand contiguous along the reduction.
     fn packs_dot(&self, a: usize, b: usize, lane: usize) -> bool {
         let is_contiguous = self.coefficient(a, lane) == 1 && self.coefficient(b, lane) != 0;
         is_contiguous && self.windows(a).is_empty() && self.shared(a, b).is_empty() && self.packs_whole(b)

@@ -68,14 +68,14 @@ impl Planner<'_> {
             let is_single = is_whole && self.kernel.reductions.len() == 1;
             return Some(vec![self.in_turn_over_taps(tile, taps, places).filter(|_| is_single)?]);
         }
-        let (windowed, steps) = self.windowed(lane, taps)?;
+        let (windowed, is_strided) = self.windowed(lane, taps)?;
         if !is_whole && !self.is_all_windows(windowed) {
             return None;
         }
         let overlapped = |&origin: &usize| origin != lane && !self.windows_along(windowed, origin).is_empty();
         let overlapped = self.outputs().into_iter().rev().find(overlapped);
         match overlapped {
-            None if steps => return Some(vec![tile]),
+            None if is_strided => return Some(vec![tile]),
             Some(origin) if is_whole => {
                 if let Some((height, vectors, copied)) = self.rows_of_tile(windowed, lane, origin, taps) {
                     return Some(vec![Window { height: Some((origin, height)), vectors, copied, ..tile }]);
@@ -183,7 +183,7 @@ impl Planner<'_> {
             size == 1 || size <= trips && (padded - trips) * PADDING <= trips
         };
         let rows = along.map_or(1, |origin| self.trips(origin));
-        // Select would lay longer vectors across the rows.
+        // Select would prefer longer vectors across the rows.
         let is_short = |height: i64| lanes == self.lanes() || height & -height <= lanes;
         let heights = (1..=TALLEST.min(room)).filter(|&height| fits(rows, height) && is_short(height));
         let columns = (self.trips(lane) + lanes - 1) / lanes;
@@ -347,10 +347,9 @@ impl Planner<'_> {
     /// Copies what gated windows along both dims of an image read, if it stays in the first cache: of a copy nothing lies
     /// outside, so no gate is left in the loop of the products.
     pub(super) fn copy_windows(&mut self, panel: usize, lane: usize) {
-        let is_gated = self.graph.sources(self.kernel.accesses[panel].node).len() > 1;
         let is_around = |axis: &Axis| axis.origin != lane && self.is_windowed(panel, axis.origin);
         let around = self.space.axes.iter().position(is_around);
-        if let Some(at) = around.filter(|_| is_gated && self.is_read_once(panel))
+        if let Some(at) = around.filter(|_| self.padded(panel).is_some())
             && self.footprint(panel, at, None, &[]) <= self.target.cache_bytes[0] as i64 / 2
         {
             self.stage(panel, at);

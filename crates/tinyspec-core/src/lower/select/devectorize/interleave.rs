@@ -55,7 +55,7 @@ impl Cut {
         Ok(Some(effects))
     }
 
-    /// The parts of a load of an interleaved tile; `None` for any other.
+    /// The vectors of a load whose tile is interleaved; `None` for other loads.
     pub(super) fn load_interleaved(&mut self, graph: &mut Graph, read: Read<'_>) -> Result<Option<Vec<NodeId>>> {
         let Read { buffer, index: sum, layout, gated, arg } = read;
         let run = self.interleaves(sum, layout);

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
 
-/// The largest stride between lanes that is read in whole vectors: a stride of n reads n vectors for one.
+/// The largest lane stride that is read in whole vectors: stride n loads n vectors to fill one.
 pub(crate) const MAX_STRIDE: i64 = 8;
 
 /// Whether lanes at this stride are read in whole vectors.
