@@ -205,6 +205,27 @@ fn ties_share_the_gradient_equally() {
     assert_eq!(slopes(&[-1.0, 0.0, 2.0], with_zero), [0.0, 0.5, 1.0]);
 }
 
+/// Terms in memory need not have the bits that their recomputation gives: which of them is the greatest, they alone say.
+#[test]
+fn a_maximum_is_compared_with_the_terms_that_it_is_of() {
+    let mut graph = Graph::new();
+    let x = param(&mut graph, 0, DType::F32, &[3]);
+    let doubled = graph.alu(Op::Add, &[x, x]).unwrap();
+    let limit = graph.constant(Const::float(DType::F32, 5.0));
+    let is_small = graph.alu(Op::CmpLt, &[x, limit]).unwrap();
+    let nothing = graph.constant(Const::float(DType::F32, f64::NEG_INFINITY));
+    let terms = graph.alu(Op::Where, &[is_small, doubled, nothing]).unwrap();
+    let greatest = reduce(&mut graph, Op::Max, terms, &[0]).unwrap();
+    let ones = ones_like(&mut graph, greatest).unwrap();
+    let found = gradient(&mut graph, &[(greatest, ones)], &[x]).unwrap()[0];
+    let mut reading = Graph::new();
+    let in_memory = |graph: &mut Graph, node| Ok((node == terms).then(|| param(graph, 1, DType::F32, &[3])));
+    let found = reading.import(&graph, &[found], in_memory).unwrap()[0];
+    let array = |values: &[f64]| Array::from_floats(DType::F32, &[3], values).unwrap();
+    let inputs = [array(&[1.0, 3.0, 9.0]), array(&[2.0, 6.000001, f64::NEG_INFINITY])];
+    assert_eq!(floats(&reading, found, &inputs), [0.0, 2.0, 0.0]);
+}
+
 #[test]
 fn slopes_at_the_edges_of_powers_and_products() {
     let power = |exponent: f64| {

@@ -252,8 +252,9 @@ fn reduce(graph: &mut Graph, node: NodeId, x: NodeId, arg: &Arg, g: NodeId) -> R
         Op::Add => movement::expand(graph, g, &shape),
         // All that equal the greatest share the gradient.
         Op::Max => {
-            let (mask, value) = chosen(graph, *op, x);
-            let hit = arithmetic::eq(graph, value, node)?;
+            // Of the terms themselves, which may be in memory: recomputed, what the mask chooses may round differently.
+            let hit = arithmetic::eq(graph, x, node)?;
+            let (mask, _) = chosen(graph, *op, x);
             let hit = both(graph, mask, hit)?;
             let (zero, one) = (scalar(graph, x, 0.0), scalar(graph, x, 1.0));
             let hits = graph.alu(Op::Where, &[hit, one, zero])?;
