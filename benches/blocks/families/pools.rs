@@ -14,6 +14,13 @@ pub fn blocks() -> Vec<Block> {
             work [pass(4 * 64 * (12_544 + 3136))];
             train x;
 
+        // VGG.
+        "pools/max-2x2" (x = normal([4, 64, 112, 112]))
+            ours x.relu().max_pool2d([2, 2], MaxPool2d::default());
+            torch "F.max_pool2d(F.relu(x), 2)";
+            work [pass(4 * 64 * (12_544 + 3136))];
+            train x;
+
         "pools/average-2x2" (x = normal([8, 64, 56, 56]))
             ours x.avg_pool2d([2, 2], AvgPool2d::default());
             torch "F.avg_pool2d(x, 2)";

@@ -65,8 +65,7 @@ impl Planner<'_> {
         let is_whole = self.reduced().all(|origin| inside.contains(&origin));
         let tile = Window { lane, turns, height: None, copied: None, vectors: 1, taps: inside };
         if places > 1 {
-            let is_single = is_whole && self.kernel.reductions.len() == 1;
-            return Some(vec![self.in_turn_over_taps(tile, taps, places).filter(|_| is_single)?]);
+            return Some(vec![self.in_turn_over_taps(tile, taps, places).filter(|_| is_whole)?]);
         }
         let (windowed, is_strided) = self.windowed(lane, taps)?;
         if !is_whole && !self.is_all_windows(windowed) {
