@@ -9,7 +9,7 @@
 //! What is checked:
 //!
 //! * *Unwritten values* are tracked per lane, from registers and LOCAL memory to where they are stored, branched on or
-//!   used as an address: by bits on PTX; on AMD by halves of registers, and by bits of scalars. Which bits of a result
+//!   used as an address: by bits on PTX; on AMD by bytes of registers, and by bits of scalars. Which bits of a result
 //!   depend on unwritten bits of an operand is found by trying, for instructions such as shifts where only some do.
 //! * *Values still being loaded* (AMD) may not be used before a wait that covers them, except by a later load on chips
 //!   that write loads in order. A wave may not reach a barrier while its accesses of LOCAL memory are outstanding.

@@ -268,7 +268,7 @@ impl Shared<'_> {
             wave.vectors[0][lane / PART][lane % PART] = packed;
         }
         // Lanes beyond the last thread hold nothing.
-        wave.known[0] = [wave.all; 2];
+        wave.known[0] = [wave.all; 4];
     }
 
     /// Runs a wave for up to `turn` instructions, compiled for wide vector registers where this processor has them.

@@ -28,6 +28,13 @@ pub(super) enum Function {
     Table,
 }
 
+impl Function {
+    /// Whether only its operands and a mask decide a result that is no mask.
+    pub fn can_be_tried(self) -> bool {
+        matches!(self, Function::Words(_) | Function::Longs(_) | Function::Select | Function::Table)
+    }
+}
+
 macro_rules! words {
     (|$a:ident| $value:expr) => {
         Function::Words(|from, out| {

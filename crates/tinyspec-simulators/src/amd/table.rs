@@ -57,8 +57,8 @@ pub(super) struct Row {
 impl Row {
     pub const fn new(to: Kind, from: &'static [Kind], function: Function) -> Row {
         let (masks, accumulates, half, saturating) = (Masks::None, false, None, None);
-        // Each of the two packed numbers depends only on its own operands.
-        let follows = to.is_bits() || matches!(to, Kind::PairI16 | Kind::PairF16);
+        // Each of two packed numbers depends only on its own operands, the low byte of a sum only on low bytes.
+        let follows = to.is_bits() || matches!(to, Kind::PairI16 | Kind::PairF16 | Kind::I16);
         Row { to, from, function, masks, accumulates, follows, half, saturating }
     }
 

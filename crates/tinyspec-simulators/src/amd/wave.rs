@@ -171,14 +171,28 @@ pub(super) enum State {
     Ended,
 }
 
+/// Of each byte of a vector register: the lanes in which it has been written.
+pub(super) type KnownBytes = [Mask; 4];
+
+/// The bits of a lane that have not been written.
+#[inline]
+pub(super) fn unknown_in(known: &KnownBytes, lane: usize) -> u32 {
+    u32::from_le_bytes(known.map(|known| if known >> lane & 1 == 1 { 0 } else { 0xff }))
+}
+
+/// Which bytes are known of a register with these unwritten bits, in all lanes.
+pub(super) fn known_of(unknown: u32) -> KnownBytes {
+    std::array::from_fn(|byte| if unknown >> (8 * byte) & 0xff == 0 { Mask::MAX } else { 0 })
+}
+
 /// Registers of a wave.
 pub(super) struct Wave {
     /// Parts of 32 lanes.
     pub parts: usize,
     /// By register and part.
     pub vectors: Vec<[Words; 2]>,
-    /// Lanes whose low half and lanes whose high half has been written.
-    pub known: Vec<[Mask; 2]>,
+    /// Which bytes of each register have been written.
+    pub known: Vec<KnownBytes>,
     /// Scratch memory: the lanes' bytes at each address.
     pub scratch: Vec<[u8; MOST_LANES]>,
     /// Lanes whose byte at each address has been written.
@@ -204,7 +218,7 @@ impl Wave {
         Wave {
             parts: width / PART,
             vectors: vec![[[0; PART]; 2]; vectors],
-            known: vec![[0; 2]; vectors],
+            known: vec![[0; 4]; vectors],
             scratch: vec![[0; MOST_LANES]; scratch_bytes],
             scratch_known: vec![0; scratch_bytes],
             scalars: [0; _],
@@ -222,7 +236,7 @@ impl Wave {
 
     /// Restarts at the beginning of the kernel.
     pub fn reset(&mut self, lanes: Mask) {
-        self.known.fill([0; 2]);
+        self.known.fill([0; 4]);
         self.scratch_known.fill(0);
         self.unknown.fill(u32::MAX);
         self.condition_known = false;

@@ -15,6 +15,8 @@ use tinyspec_backends::host_memory::HostMemory;
 pub(crate) const MOST_LANES: usize = 64;
 /// Elements of an access, at the most.
 pub(crate) const MOST_ELEMENTS: usize = 8;
+/// Bytes that an access reads in a lane, at the most.
+pub(crate) const MOST_BYTES: usize = 32;
 /// Where LOCAL memory begins in its own space: 0 is not an address of a buffer.
 pub(crate) const LOCAL_BASE: u64 = 1024;
 
@@ -181,21 +183,11 @@ impl Access<'_> {
     }
 }
 
-/// The lanes whose value is defined, for each half of each element; elements of 1 or 2 bytes have the same mask twice.
-///
-/// Compilers load a whole word to use some of its bytes, so a pair of bytes counts as defined if either of them was written.
-pub(crate) type Known = [[Mask; 2]; MOST_ELEMENTS];
+/// The lanes whose value is defined, for each byte of an access; `None` where nothing is undefined.
+pub(crate) type Known = Option<Box<[Mask; MOST_BYTES]>>;
 
-/// Bytes that are defined or undefined together.
-const PIECE: usize = 2;
-
-/// The halves of the first `count` elements: offset within the access, size in bytes, and the lanes that have a value.
-fn halves<const SIZE: usize>(known: &mut Known, count: usize) -> impl Iterator<Item = (usize, usize, &mut Mask)> {
-    let half = (SIZE / 2).max(PIECE).min(SIZE);
-    known.iter_mut().take(count).enumerate().flat_map(move |(element, halves)| {
-        let start = move |number: usize| element * SIZE + number * half % SIZE;
-        halves.iter_mut().enumerate().map(move |(number, known)| (start(number), half, known))
-    })
+fn bytes_of(known: &mut Known) -> &mut [Mask; MOST_BYTES] {
+    known.get_or_insert_with(|| Box::new([Mask::MAX; MOST_BYTES]))
 }
 
 /// All memory of a launch.
@@ -364,10 +356,10 @@ impl Memory {
     ) -> Result<Known, Box<Trouble>> {
         let beyond = if access.is_strong { Beyond::Words } else { Beyond::EndOfVectors };
         let found = self.locate(access, SIZE * access.count, beyond, "reads")?;
-        let mut known = [[access.mask; 2]; MOST_ELEMENTS];
+        let mut known = None;
         self.watch_reads::<SIZE>(access, &found, &mut known)?;
         if !access.is_strong {
-            self.forget_what_is_beyond::<SIZE>(access, &found, &mut known);
+            self.forget_what_is_beyond(access, &found, &mut known);
         }
         let mut values = [0; MOST_LANES];
         let is_full = access.mask.count_ones() as usize == self.width;
@@ -393,15 +385,15 @@ impl Memory {
     }
 
     /// Marks what lies beyond the end of a lane's region as unwritten.
-    fn forget_what_is_beyond<const SIZE: usize>(&self, access: &Access, found: &Found, known: &mut Known) {
+    fn forget_what_is_beyond(&self, access: &Access, found: &Found, known: &mut Known) {
         // Lanes that share a region are wholly inside it.
         if let Found::Same(_) = found {
             return;
         }
         for lane in lanes_of(access.mask) {
             let inside = self.region(access.space, found.of(lane)).end().saturating_sub(access.addresses[lane]);
-            let beyond = halves::<SIZE>(known, access.count).filter(|&(start, ..)| start as u64 >= inside);
-            beyond.for_each(|(.., known)| *known &= !(1 << lane));
+            let beyond = bytes_of(known).iter_mut().skip(inside as usize);
+            beyond.for_each(|known| *known &= !(1 << lane));
         }
     }
 
@@ -457,14 +449,9 @@ impl Memory {
                 }
             }
             if is_local && !cells.iter().all(|cell| cell.is_written(access.now)) {
-                let is_written = |from: usize, bytes: usize| {
-                    let cells = &cells[from >> granule..=(from + bytes - 1) >> granule];
-                    cells.iter().any(|cell| cell.is_written(access.now))
-                };
-                let lanes = 1 << lane | together;
-                for (start, half, known) in halves::<SIZE>(known, access.count) {
-                    let is_known = (start..start + half).step_by(PIECE).all(|from| is_written(from, PIECE.min(half)));
-                    *known &= if is_known { Mask::MAX } else { !lanes };
+                for (known, cell) in bytes_of(known).chunks_mut(1 << granule).zip(cells) {
+                    let lost = if cell.is_written(access.now) { 0 } else { 1 << lane | together };
+                    known.iter_mut().for_each(|known| *known &= !lost);
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Tests of the simulator of AMD's GPUs: hand-written assembly, made to code objects by libLLVM and our linker.
 
 mod answers;
+mod bytes;
 mod lanes;
 mod memory;
 mod objects;

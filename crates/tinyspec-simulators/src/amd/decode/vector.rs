@@ -43,8 +43,8 @@ pub(in super::super) struct Source {
     pub negative_parts: [bool; 2],
     /// A register without modifiers.
     pub is_plain: bool,
-    /// Which halves of a register are read; of a pair, which registers.
-    pub needs: [bool; 2],
+    /// Which bytes of the register, or of the pair of registers, are read.
+    pub needs: u8,
 }
 
 /// Where the result goes.
@@ -116,7 +116,7 @@ const NO_SOURCE: Source = Source {
     negative: false,
     negative_parts: [false; 2],
     is_plain: false,
-    needs: [false; 2],
+    needs: 0,
 };
 
 /// The name without the encoding.
@@ -217,10 +217,10 @@ pub(super) fn decode(context: &Context, line: &Line) -> Result<Decoded, Refusal>
         };
         from[number] = source(context, &operand, *kind, &selects, number)?;
         if let Ok(span) = context.span(&operand.operand) {
-            let half = match from[number].needs {
-                _ if kind.count() == 2 => None,
-                [true, false] => Some(Half::Low),
-                [false, true] => Some(Half::High),
+            let needs = from[number].needs;
+            let half = match (kind.count(), needs & 0b1100, needs & 0b0011) {
+                (1, 0, _) => Some(Half::Low),
+                (1, _, 0) => Some(Half::High),
                 _ => None,
             };
             reads.push(if span.first < register::SCALARS { span } else { span.half(half) });
@@ -265,7 +265,7 @@ pub(super) fn decode(context: &Context, line: &Line) -> Result<Decoded, Refusal>
         clamps: clamps && is_float,
         lanes,
         table,
-        follows: row.follows && !matches!(to, To::Nothing),
+        follows: row.follows && function.can_be_tried(),
     };
     Ok((vector, reads, writes))
 }
@@ -409,11 +409,17 @@ fn source(context: &Context, given: &Given, kind: Kind, selects: &Selects, numbe
         && negative_parts == [false; 2]
         && matches!(place, SourcePlace::Vector(_))
         && kind.count() == 1;
+    let bytes_of = |half: Half| match (half, kind.count()) {
+        (Half::Low, 2) => 0b0000_1111,
+        (Half::High, 2) => 0b1111_0000,
+        (Half::Low, _) => 0b0011,
+        (Half::High, _) => 0b1100,
+    };
     let needs = match select {
-        Select::All => [true; 2],
-        Select::Of(half) | Select::Word(half, _) => [half == Half::Low, half == Half::High],
-        Select::Byte(byte, _) => [byte < 2, byte >= 2],
-        Select::Pair(low, high) => [low == Half::Low || high == Half::Low, low == Half::High || high == Half::High],
+        Select::All => bytes_of(Half::Low) | bytes_of(Half::High),
+        Select::Of(half) | Select::Word(half, _) => bytes_of(half),
+        Select::Byte(byte, _) => 1 << byte,
+        Select::Pair(low, high) => bytes_of(low) | bytes_of(high),
     };
     Ok(Source {
         place,

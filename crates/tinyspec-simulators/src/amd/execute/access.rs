@@ -4,11 +4,11 @@ use super::super::decode::{Access, Base};
 use super::super::lanes::{PART, Words};
 use super::super::table::{Atomic, Permutation, TransferKind};
 use super::super::text::Half;
-use super::super::wave::Wave;
+use super::super::wave::{Wave, known_of, unknown_in};
 use super::vector::choose;
 use super::{ARGUMENTS_ALIGN, Outcome, Shared, unwritten};
 use crate::FaultKind;
-use crate::lanes::memory::{self, Known, LOCAL_BASE, MOST_ELEMENTS, MOST_LANES, Space};
+use crate::lanes::memory::{self, Known, LOCAL_BASE, MOST_BYTES, MOST_ELEMENTS, MOST_LANES, Space};
 use crate::lanes::{Mask, Trouble, lanes_of};
 
 pub(super) type Addresses = [u64; MOST_LANES];
@@ -132,8 +132,9 @@ impl Shared<'_> {
                 }
                 known => known,
             }?;
-            for (element, [low, high]) in known.into_iter().enumerate().take(count) {
-                wave.mark_received(access, usize::from(to) + first + element, [low, high], active);
+            let known = known.as_deref().unwrap_or(&[Mask::MAX; MOST_BYTES]);
+            for (element, known) in known.chunks_exact(access.bytes).enumerate().take(count) {
+                wave.mark_received(access, usize::from(to) + first + element, known, active);
             }
         }
         Ok(())
@@ -148,22 +149,19 @@ impl Shared<'_> {
         addresses: &Addresses,
         put: impl FnOnce(&Addresses),
     ) -> Outcome<Known> {
-        let mut known = [[0; 2]; MOST_ELEMENTS];
+        let mut known = Box::new([0; MOST_BYTES]);
         let mut values = [0; MOST_LANES];
         for byte in 0..access.bytes {
             let mut room = [0; MOST_LANES];
             let now = self.clocks.now(self.group + 1, number).private(access.is_local);
             let wanted = request(access, &now, active, moved(addresses, byte, &mut room), 1);
-            let [[written, _], ..] = self.memory.load::<1>(&wanted, |_, bytes| {
+            let written = self.memory.load::<1>(&wanted, |_, bytes| {
                 lanes_of(active).for_each(|lane| values[lane] |= bytes[lane] << (8 * byte));
             })?;
-            known[0][byte / 2] |= written;
-        }
-        if access.bytes == 2 {
-            known[0][1] = known[0][0];
+            known[byte] = written.map_or(Mask::MAX, |written| written[0]);
         }
         put(&values);
-        Ok(known)
+        Ok(Some(known))
     }
 
     #[inline(always)]
@@ -244,7 +242,7 @@ impl Shared<'_> {
                 for lane in lanes_of(active) {
                     wave.vectors[register][lane / PART][lane % PART] = (old[lane] >> (32 * word)) as u32;
                 }
-                wave.mark(register, active, [Mask::MAX; 2]);
+                wave.mark(register, active, [Mask::MAX; 4]);
             }
         }
         Ok(())
@@ -318,39 +316,40 @@ impl Wave {
     /// The addresses of the lanes.
     #[inline(always)]
     pub(super) fn addresses(&self, access: &Access, offset: i64, addresses: &mut Addresses) -> Outcome<()> {
-        let register = |register: u16| (&self.vectors[usize::from(register)], self.known[usize::from(register)]);
+        let register =
+            |register: u16| (&self.vectors[usize::from(register)], self.known_lanes_of(usize::from(register), 0b1111));
         let (addresses, _) = addresses.as_chunks_mut::<PART>();
         let parts = addresses.iter_mut().take(self.parts);
         let known = match access.base {
             Base::Each(first) => {
-                let ((low, [a, b]), (high, [c, d])) = (register(first), register(first + 1));
+                let ((low, low_known), (high, high_known)) = (register(first), register(first + 1));
                 for (addresses, (low, high)) in parts.zip(low.iter().zip(high)) {
                     for lane in 0..PART {
                         let base = u64::from(low[lane]) | u64::from(high[lane]) << 32;
                         addresses[lane] = base.wrapping_add_signed(offset);
                     }
                 }
-                a & b & c & d
+                low_known & high_known
             }
             Base::Shared { first, each } => {
-                let (words, [a, b]) = register(each);
+                let (words, known) = register(each);
                 let base = self.scalar(first, 2).wrapping_add_signed(offset);
                 for (addresses, words) in parts.zip(words) {
                     for lane in 0..PART {
                         addresses[lane] = base.wrapping_add(words[lane].into());
                     }
                 }
-                if self.unknown_bits(first, 2) == 0 { a & b } else { 0 }
+                if self.unknown_bits(first, 2) == 0 { known } else { 0 }
             }
             Base::Local(each) => {
-                let (words, [a, b]) = register(each);
+                let (words, known) = register(each);
                 for (addresses, words) in parts.zip(words) {
                     for lane in 0..PART {
                         // The sum wraps at 32 bits: compilers use negative bases.
                         addresses[lane] = u64::from(words[lane].wrapping_add(offset as u32)) + LOCAL_BASE;
                     }
                 }
-                a & b
+                known
             }
             Base::Scratch { each, shared } => {
                 let base = shared.map_or(0, |shared| self.scalar(shared, 1) as u32).wrapping_add(offset as u32);
@@ -362,7 +361,7 @@ impl Wave {
                         addresses[lane] = base.wrapping_add(own).into();
                     }
                 }
-                if is_known { each.map_or(Mask::MAX, |(_, [a, b])| a & b) } else { 0 }
+                if is_known { each.map_or(Mask::MAX, |(_, known)| known) } else { 0 }
             }
             Base::Scalar { .. } => self.active,
         };
@@ -391,29 +390,25 @@ impl Wave {
             words[lane / PART][lane % PART] = extended(values[lane], access);
         }
         let half = access.half.unwrap_or(Half::Low);
-        self.put_half(register, (half, false), &words, active, 0);
+        self.put_half(register, (half, false), &words, active, [0; 2]);
     }
 
-    /// Marks a register that an element was loaded to: the lanes whose low and whose high half have been written.
-    pub(super) fn mark_received(&mut self, access: &Access, register: usize, [low, high]: [Mask; 2], active: Mask) {
-        let mut halves = self.known[register];
+    /// Marks a register that an element was loaded to, given the lanes in which each of its bytes has been written.
+    pub(super) fn mark_received(&mut self, access: &Access, register: usize, known: &[Mask], active: Mask) {
+        let beyond = if access.is_signed { known[access.bytes - 1] } else { Mask::MAX };
+        let extended = std::array::from_fn(|byte| if byte < access.bytes { known[byte] } else { beyond });
         match access.half {
-            None => halves = [low, high],
-            Some(Half::Low) => halves[0] = low,
-            Some(Half::High) => halves[1] = low,
+            None => self.mark(register, active, extended),
+            Some(half) => self.mark_half(register, half, active, [extended[0], extended[1]]),
         }
-        self.mark(register, active, halves);
     }
 
     /// What is stored must be known.
     fn must_know(&self, data: u16, access: &Access, count: usize) -> Outcome<()> {
+        let bytes = if access.bytes < 4 { (1 << access.bytes) - 1 } else { 0b1111 };
+        let needs = if access.half == Some(Half::High) { bytes << 2 } else { bytes };
         for register in usize::from(data)..usize::from(data) + count {
-            let [low, high] = self.known[register];
-            let known = match (access.bytes, access.half) {
-                (_, Some(Half::High)) => high,
-                (1 | 2, _) => low,
-                _ => low & high,
-            };
+            let known = self.known_lanes_of(register, needs);
             if self.active & !known != 0 {
                 return Err(unwritten(self.active & !known, "a value that is stored"));
             }
@@ -430,8 +425,7 @@ fn permute(wave: &mut Wave, access: &Access, kind: Permutation) -> Outcome<()> {
     let mut from = [None; MOST_LANES];
     let named = |lane: usize, wave: &Wave| -> Outcome<usize> {
         let Base::Local(register) = access.base else { return Ok(lane) };
-        let [low, high] = wave.known[usize::from(register)];
-        if low & high & 1 << lane == 0 {
+        if unknown_in(&wave.known[usize::from(register)], lane) != 0 {
             return Err(unwritten(1 << lane, "the number of a lane"));
         }
         let address = wave.vectors[usize::from(register)][lane / PART][lane % PART];
@@ -444,17 +438,13 @@ fn permute(wave: &mut Wave, access: &Access, kind: Permutation) -> Outcome<()> {
             Permutation::Swizzle => from[lane] = Some(swizzled(lane, access.swizzle)),
         }
     }
-    let old = wave.vectors[data];
-    let [low, high] = wave.known[data];
-    let mut known = 0;
+    let (old, old_known) = (wave.vectors[data], wave.known[data]);
     for lane in lanes_of(active) {
         // Inactive lanes read as 0.
         let source = from[lane].filter(|&source| active >> source & 1 == 1);
         wave.vectors[to][lane / PART][lane % PART] = source.map_or(0, |source| old[source / PART][source % PART]);
-        let is_known = source.is_none_or(|source| low & high & 1 << source != 0);
-        known |= Mask::from(is_known) << lane;
+        wave.mark(to, 1 << lane, known_of(source.map_or(0, |source| unknown_in(&old_known, source))));
     }
-    wave.mark(to, active, [known; 2]);
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use super::super::decode::{ScalarFrom, ScalarStep, SourcePlace};
 use super::super::lanes::PART;
 use super::super::table::{Condition, Follows};
 use super::super::text::Flag;
-use super::super::wave::Wave;
+use super::super::wave::{Wave, known_of, unknown_in};
 use super::{Outcome, unwritten};
 use crate::lanes::Mask;
 use crate::lanes::registers::FILLS;
@@ -90,8 +90,7 @@ impl Wave {
         match from {
             SourcePlace::Vector(register) => {
                 let register = usize::from(register);
-                let unknown = |half: usize| if self.known[register][half] >> lane & 1 == 1 { 0 } else { 0xffff };
-                (self.vectors[register][lane / PART][lane % PART], unknown(0) | unknown(1) << 16)
+                (self.vectors[register][lane / PART][lane % PART], unknown_in(&self.known[register], lane))
             }
             SourcePlace::Scalar(register) => (self.scalar(register, 1) as u32, self.unknown_bits(register, 1) as u32),
             SourcePlace::Value(value) => (value as u32, 0),
@@ -125,9 +124,7 @@ impl Wave {
         let (value, unknown) = self.scalar_from(value);
         let to = usize::from(to);
         self.vectors[to][lane / PART][lane % PART] = value as u32;
-        for (known, half) in self.known[to].iter_mut().zip([0xffff, 0xffff_0000]) {
-            *known = *known & !(1 << lane) | Mask::from(unknown & half == 0) << lane;
-        }
+        self.mark(to, 1 << lane, known_of(unknown as u32));
         Ok(())
     }
 
@@ -143,9 +140,8 @@ impl Wave {
                 (true, false) => (1u32 << (lane - PART)) - 1,
             };
             self.vectors[to][lane / PART][lane % PART] = (mask & below).count_ones().wrapping_add(add);
-            for known in &mut self.known[to] {
-                *known = *known & !(1 << lane) | Mask::from(mask_unknown | add_unknown == 0) << lane;
-            }
+            let is_known = mask_unknown | add_unknown == 0;
+            self.mark(to, 1 << lane, [if is_known { Mask::MAX } else { 0 }; 4]);
         }
         Ok(())
     }

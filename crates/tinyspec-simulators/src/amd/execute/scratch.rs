@@ -45,22 +45,19 @@ impl Wave {
         Ok(())
     }
 
-    /// Loads an element. A half is known if any of its bytes is, as in other memory.
+    /// Loads an element.
     fn load_scratch(&mut self, access: &Access, register: usize, at: impl Fn(usize) -> usize) {
         let active = self.active;
         let mut values = [0; MOST_LANES];
-        let mut known = [0; 2];
+        let mut known = [0; 4];
         for lane in lanes_of(active) {
-            for byte in 0..access.bytes {
+            for (byte, known) in known.iter_mut().enumerate().take(access.bytes) {
                 values[lane] |= u64::from(self.scratch[at(lane) + byte][lane]) << (8 * byte);
-                known[byte / 2] |= self.scratch_known[at(lane) + byte] & 1 << lane;
+                *known |= self.scratch_known[at(lane) + byte] & 1 << lane;
             }
         }
-        if access.bytes < 4 {
-            known[1] = known[0];
-        }
         self.receive(access, register, &values, active);
-        self.mark_received(access, register, known, active);
+        self.mark_received(access, register, &known, active);
     }
 
     /// Stores an element. Not all of a register that is spilled need have been written.
@@ -73,7 +70,7 @@ impl Wave {
                 let from = first + byte;
                 self.scratch[at(lane) + byte][lane] = word[from];
                 let known = &mut self.scratch_known[at(lane) + byte];
-                *known = *known & !bit | self.known[register][from / 2] & bit;
+                *known = *known & !bit | self.known[register][from] & bit;
             }
         }
     }

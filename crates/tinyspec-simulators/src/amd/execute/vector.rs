@@ -5,7 +5,7 @@ use super::super::decode::{Dpp, MaskOut, Select, Source, SourcePlace, To, Vector
 use super::super::kind::Kind;
 use super::super::lanes::{Function, Longs, PART, Words};
 use super::super::text::{Half, register};
-use super::super::wave::Wave;
+use super::super::wave::{KnownBytes, Wave, known_of, unknown_in};
 use super::Outcome;
 use crate::lanes::Mask;
 use crate::lanes::registers::FILLS;
@@ -19,8 +19,8 @@ pub(super) struct Computed {
     longs: [Longs; 2],
     /// Lanes that are written.
     lanes: Mask,
-    /// Lanes whose low half and whose high half are known; of a pair, its registers.
-    known: [Mask; 2],
+    /// Which bytes of the result are known, by register.
+    known: [KnownBytes; 2],
     mask: Mask,
     /// Lanes of the mask that are known.
     mask_known: Mask,
@@ -40,7 +40,7 @@ impl Room {
             above: [[0; PART]; 2],
             longs: [[0; PART]; 2],
             lanes: 0,
-            known: [0; 2],
+            known: [[0; 4]; 2],
             mask: 0,
             mask_known: 0,
         };
@@ -81,10 +81,10 @@ impl Wave {
             for part in 0..self.parts {
                 of(&self.words(vector, part, &mut room.words), &mut out.words[part]);
             }
-            let all = (0..vector.count).fold(Mask::MAX, |all, number| all & self.known_lanes(vector, number));
-            let mut known = [all; 2];
+            let all = self.known_lanes(vector);
+            let mut known = [all; 4];
             if vector.follows && lanes & !all != 0 {
-                known = self.followed(vector, out, &mut room.words);
+                [known, _] = self.followed(vector, 0);
             }
             self.merge(usize::from(register), &out.words, lanes);
             self.mark(usize::from(register), lanes, known);
@@ -122,25 +122,13 @@ impl Wave {
         for part in 0..self.parts {
             let place = PART * part;
             match vector.function {
-                Function::Words(of) => of(&self.words(vector, part, words), &mut out.words[part]),
+                Function::Words(_) | Function::Select | Function::Table => {
+                    of_words(vector, &self.words(vector, part, words), part_of(mask_in, part), &mut out.words[part])
+                }
                 Function::TestWords(of) => mask |= Mask::from(of(&self.words(vector, part, words))) << place,
                 Function::CarryWords(of) => {
                     let from = self.words(vector, part, words);
                     mask |= Mask::from(of(&from, part_of(mask_in, part), &mut out.words[part])) << place;
-                }
-                Function::Select => {
-                    let [zero, one, _] = self.words(vector, part, words);
-                    let mask = part_of(mask_in, part);
-                    for lane in 0..PART {
-                        let takes = (mask >> lane & 1).wrapping_neg();
-                        out.words[part][lane] = zero[lane] & !takes | one[lane] & takes;
-                    }
-                }
-                Function::Table => {
-                    let [a, b, c] = self.words(vector, part, words);
-                    for lane in 0..PART {
-                        out.words[part][lane] = looked_up(vector.table, a[lane], b[lane], c[lane]);
-                    }
                 }
                 Function::Longs(of) => {
                     self.longs(vector, part, longs);
@@ -167,23 +155,22 @@ impl Wave {
                 }
             }
         }
-        let mut known = [mask_in_known; 2];
-        if matches!(vector.function, Function::Select) {
-            let [zero, one] = [self.halves(vector, 0), self.halves(vector, 1)];
-            let chosen = |half: usize| !mask_in & zero[half] | mask_in & one[half];
-            known = [mask_in_known & chosen(0), mask_in_known & chosen(1)];
-        } else {
-            let all = (0..vector.count).fold(mask_in_known, |all, number| all & self.known_lanes(vector, number));
-            known = [known[0] & all, known[1] & all];
-            if lanes & !all != 0 {
-                if vector.follows {
-                    known = self.followed(vector, out, words);
-                } else if matches!(vector.kind, Kind::U64 | Kind::I64) {
-                    known[0] |= mask_in_known & self.low_known(vector);
-                }
+        let all = match vector.function {
+            Function::Select => {
+                !mask_in & self.known_operand(vector, 0, u8::MAX) | mask_in & self.known_operand(vector, 1, u8::MAX)
+            }
+            _ => self.known_lanes(vector),
+        };
+        let all = all & mask_in_known;
+        let mut known = [[all; 4]; 2];
+        if lanes & !all != 0 {
+            if vector.follows {
+                known = self.followed(vector, mask_in).map(|bytes| bytes.map(|known| known & mask_in_known));
+            } else if matches!(vector.kind, Kind::U64 | Kind::I64) {
+                known[0] = [mask_in_known & self.known_low(vector); 4];
             }
         }
-        (out.lanes, out.known, out.mask, out.mask_known) = (lanes, known, mask, known[0] & known[1]);
+        (out.lanes, out.known, out.mask, out.mask_known) = (lanes, known, mask, all);
     }
 
     /// The lanes that are written with DPP.
@@ -207,59 +194,51 @@ impl Wave {
 
     /// Lanes in which the low words of all operands are known, which alone decide the low word of a sum or a product.
     #[cold]
-    fn low_known(&self, vector: &Vector) -> Mask {
-        (0..vector.count).fold(Mask::MAX, |all, number| {
-            let [low, high] = self.halves(vector, number);
-            all & low & if vector.from[number].kind.count() == 2 { Mask::MAX } else { high }
-        })
+    fn known_low(&self, vector: &Vector) -> Mask {
+        (0..vector.count).fold(Mask::MAX, |all, number| all & self.known_operand(vector, number, 0b1111))
     }
 
-    /// Lanes in which everything that is read of an operand is known.
+    /// Lanes in which everything that is read is known.
     #[inline(always)]
-    fn known_lanes(&self, vector: &Vector, number: usize) -> Mask {
-        let [low, high] = self.halves(vector, number);
-        low & high
+    fn known_lanes(&self, vector: &Vector) -> Mask {
+        (0..vector.count).fold(Mask::MAX, |all, number| all & self.known_operand(vector, number, u8::MAX))
     }
 
-    /// Lanes in which the low half and lanes in which the high half of an operand is known or not read; of a pair, its registers.
+    /// Lanes in which these bytes of an operand are known or not read.
     #[inline(always)]
-    fn halves(&self, vector: &Vector, number: usize) -> [Mask; 2] {
+    fn known_operand(&self, vector: &Vector, number: usize, bytes: u8) -> Mask {
         let source = &vector.from[number];
-        let halves = match source.place {
+        let needs = source.needs & bytes;
+        let known = match source.place {
             SourcePlace::Vector(register) => {
-                let register = usize::from(register);
-                let all = |[low, high]: [Mask; 2]| low & high;
+                let low = self.known_lanes_of(usize::from(register), needs);
                 match source.kind.count() {
-                    2 => [all(self.known[register]), all(self.known[register + 1])],
-                    _ => self.known[register],
+                    2 => low & self.known_lanes_of(usize::from(register) + 1, needs >> 4),
+                    _ => low,
                 }
             }
             SourcePlace::Scalar(register) => {
-                let count = source.kind.count();
-                let unknown = self.unknown_bits(register, count);
-                let half = if count == 2 { 0xffff_ffff } else { 0xffff };
-                [unknown & half, unknown & !half].map(|bits| if bits == 0 { Mask::MAX } else { 0 })
+                let unknown = self.unknown_bits(register, source.kind.count());
+                let is_lost = |byte: usize| needs >> byte & 1 == 1 && unknown >> (8 * byte) & 0xff != 0;
+                return if unknown != 0 && (0..8).any(is_lost) { 0 } else { Mask::MAX };
             }
-            SourcePlace::Value(_) => return [Mask::MAX; 2],
-            SourcePlace::Flag(_) => return [if self.condition_known { Mask::MAX } else { 0 }; 2],
+            SourcePlace::Value(_) => return Mask::MAX,
+            SourcePlace::Flag(_) => return if self.condition_known { Mask::MAX } else { 0 },
         };
-        let mut needed = match source.needs {
-            [true, true] => halves,
-            // One half is all of the operand.
-            [true, false] => [halves[0], Mask::MAX],
-            [false, true] => [halves[1], Mask::MAX],
-            [false, false] => [Mask::MAX; 2],
-        };
-        if let (Some(dpp), 0) = (&vector.lanes, number) {
-            for half in &mut needed {
-                let known = *half;
-                *half = (0..64).fold(0, |all, lane| {
-                    let is_known = self.source_lane(dpp, lane).is_none_or(|from| known >> from & 1 == 1);
-                    all | Mask::from(is_known) << lane
-                });
-            }
+        match &vector.lanes {
+            Some(dpp) if number == 0 => (0..64).fold(0, |all, lane| {
+                let is_known = self.source_lane(dpp, lane).is_none_or(|from| known >> from & 1 == 1);
+                all | Mask::from(is_known) << lane
+            }),
+            _ => known,
         }
-        needed
+    }
+
+    /// Lanes in which these bytes of a register are known.
+    #[inline(always)]
+    pub(super) fn known_lanes_of(&self, register: usize, bytes: u8) -> Mask {
+        let known = self.known[register].iter().enumerate();
+        known.fold(Mask::MAX, |all, (byte, known)| all & (known | Mask::from(bytes >> byte & 1).wrapping_sub(1)))
     }
 
     /// The operands of a part of the wave.
@@ -284,8 +263,14 @@ impl Wave {
     /// Fetches an operand that is not a plain register.
     #[inline(always)]
     fn fill(&self, vector: &Vector, number: usize, part: usize, out: &mut Words) {
-        let source = &vector.from[number];
-        match source.place {
+        self.fetch(vector, number, part, out);
+        modify(&vector.from[number], out);
+    }
+
+    /// Fetches a register, or what stands for one.
+    #[inline(always)]
+    fn fetch(&self, vector: &Vector, number: usize, part: usize, out: &mut Words) {
+        match vector.from[number].place {
             SourcePlace::Vector(register) => match &vector.lanes {
                 Some(dpp) if number == 0 => {
                     for (lane, out) in out.iter_mut().enumerate() {
@@ -299,36 +284,6 @@ impl Wave {
             SourcePlace::Scalar(register) => *out = [self.scalar(register, 1) as u32; PART],
             SourcePlace::Value(value) => *out = [value as u32; PART],
             SourcePlace::Flag(_) => *out = [u32::from(self.condition); PART],
-        }
-        match source.select {
-            Select::All | Select::Of(Half::Low) | Select::Pair(Half::Low, Half::High) => {}
-            Select::Of(Half::High) | Select::Word(Half::High, false) => each(out, |bits| bits >> 16),
-            Select::Word(Half::Low, false) => each(out, |bits| bits & 0xffff),
-            Select::Word(Half::Low, true) => each(out, |bits| i32::from(bits as i16) as u32),
-            Select::Word(Half::High, true) => each(out, |bits| (bits as i32 >> 16) as u32),
-            Select::Byte(byte, false) => each(out, |bits| bits >> (8 * byte) & 0xff),
-            Select::Byte(byte, true) => each(out, |bits| i32::from((bits >> (8 * byte)) as i8) as u32),
-            Select::Pair(Half::Low, Half::Low) => each(out, |bits| bits & 0xffff | bits << 16),
-            Select::Pair(Half::High, Half::High) => each(out, |bits| bits >> 16 | bits & 0xffff_0000),
-            Select::Pair(Half::High, Half::Low) => each(out, |bits| bits.rotate_left(16)),
-        }
-        if source.kind == Kind::Mixed && source.select != Select::All {
-            each(out, |bits| super::super::arithmetic::widen(bits & 0xffff).to_bits());
-        }
-        let sign = match source.kind {
-            Kind::F16 | Kind::B16 => 0x8000,
-            _ => 0x8000_0000,
-        };
-        if source.absolute {
-            each(out, |bits| bits & !sign);
-        }
-        if source.negative {
-            each(out, |bits| bits ^ sign);
-        }
-        let [low, high] = source.negative_parts;
-        let flips = u32::from(low) << 15 | u32::from(high) << 31;
-        if flips != 0 {
-            each(out, |bits| bits ^ flips);
         }
     }
 
@@ -386,136 +341,96 @@ impl Wave {
     #[inline(always)]
     fn longs(&self, vector: &Vector, part: usize, all: &mut [Longs; 3]) {
         for (number, out) in all.iter_mut().enumerate().take(vector.count) {
-            let source = &vector.from[number];
-            if source.kind.count() == 1 {
-                let mut words = [0; PART];
-                self.fill(vector, number, part, &mut words);
-                for lane in 0..PART {
-                    out[lane] = words[lane].into();
-                }
-                continue;
-            }
-            match source.place {
-                SourcePlace::Vector(register) => {
-                    let register = usize::from(register);
-                    let (low, high) = (&self.vectors[register][part], &self.vectors[register + 1][part]);
-                    for (out, (low, high)) in out.iter_mut().zip(low.iter().zip(high)) {
-                        *out = u64::from(*low) | u64::from(*high) << 32;
-                    }
-                    if let (Some(dpp), 0) = (&vector.lanes, number) {
-                        for (lane, out) in out.iter_mut().enumerate() {
-                            let from = self.source_lane(dpp, PART * part + lane);
-                            let value = |register: usize, from: usize| self.vectors[register][from / PART][from % PART];
-                            *out = from.map_or(0, |from| {
-                                u64::from(value(register, from)) | u64::from(value(register + 1, from)) << 32
-                            });
-                        }
-                    }
-                }
-                SourcePlace::Scalar(register) => *out = [self.scalar(register, 2); PART],
-                SourcePlace::Value(value) => *out = [value; PART],
-                SourcePlace::Flag(_) => *out = [u64::from(self.condition); PART],
-            }
-            if let Select::Pair(low, high) = source.select
-                && (low, high) != (Half::Low, Half::High)
-            {
-                let half = |bits: u64, half: Half| if half == Half::High { bits >> 32 } else { bits & 0xffff_ffff };
-                for bits in out.iter_mut() {
-                    *bits = half(*bits, low) | half(*bits, high) << 32;
-                }
-            }
-            let [low, high] = source.negative_parts;
-            let mut flips = u64::from(low) << 31 | u64::from(high) << 63;
-            if source.absolute {
-                out.iter_mut().for_each(|bits| *bits &= !(1 << 63));
-            }
-            if source.negative {
-                flips ^= 1 << 63;
-            }
-            if flips != 0 {
-                out.iter_mut().for_each(|bits| *bits ^= flips);
-            }
+            self.fetch_long(vector, number, part, out);
+            modify_long(&vector.from[number], out);
         }
     }
 
-    /// Of operands that are unknown in part: which halves of the result do not depend on that.
-    #[cold]
-    fn followed(&self, vector: &Vector, computed: &Computed, operands: &mut [Words; 3]) -> [Mask; 2] {
-        let mut known = [Mask::MAX; 2];
-        for fill in FILLS {
-            for part in 0..self.parts {
-                let (mut low_lost, mut high_lost) = (0u32, 0u32);
-                match vector.function {
-                    Function::Words(of) => {
-                        let out = &computed.words;
-                        let mut filled = self.words(vector, part, operands).map(|words| *words);
-                        for (number, words) in filled.iter_mut().enumerate().take(vector.count) {
-                            let lost = self.unknown_words(vector, number, part);
-                            for lane in 0..PART {
-                                words[lane] = words[lane] & !lost[lane] | fill as u32 & lost[lane];
-                            }
-                        }
-                        let mut other = [0; PART];
-                        of(&[&filled[0], &filled[1], &filled[2]], &mut other);
-                        for lane in 0..PART {
-                            let differs = other[lane] ^ out[part][lane];
-                            low_lost |= u32::from(differs & 0xffff != 0) << lane;
-                            high_lost |= u32::from(differs >> 16 != 0) << lane;
-                        }
-                    }
-                    Function::Longs(of) => {
-                        let out = &computed.longs;
-                        let mut filled = [[0; PART]; 3];
-                        self.longs(vector, part, &mut filled);
-                        for (number, longs) in filled.iter_mut().enumerate().take(vector.count) {
-                            let [low, high] = self.halves(vector, number);
-                            for (lane, bits) in longs.iter_mut().enumerate() {
-                                let is_lost = |known: Mask| known >> (PART * part + lane) & 1 == 0;
-                                let lost = match vector.from[number].kind.count() {
-                                    2 => {
-                                        let words =
-                                            [is_lost(low), is_lost(high)].map(|lost| if lost { u32::MAX } else { 0 });
-                                        u64::from(words[0]) | u64::from(words[1]) << 32
-                                    }
-                                    _ => (u64::from(is_lost(low)) * 0xffff) | (u64::from(is_lost(high)) * 0xffff_0000),
-                                };
-                                *bits = *bits & !lost | fill & lost;
-                            }
-                        }
-                        let mut other = [0; PART];
-                        of(&[&filled[0], &filled[1], &filled[2]], &mut other);
-                        for lane in 0..PART {
-                            let differs = other[lane] ^ out[part][lane];
-                            low_lost |= u32::from(differs & 0xffff_ffff != 0) << lane;
-                            high_lost |= u32::from(differs >> 32 != 0) << lane;
-                        }
-                    }
-                    _ => (low_lost, high_lost) = (u32::MAX, u32::MAX),
+    /// Fetches a pair of registers; a single one is extended by zeros.
+    #[inline(always)]
+    fn fetch_long(&self, vector: &Vector, number: usize, part: usize, out: &mut Longs) {
+        if vector.from[number].kind.count() == 1 {
+            let mut words = [0; PART];
+            self.fetch(vector, number, part, &mut words);
+            *out = words.map(u64::from);
+            return;
+        }
+        match vector.from[number].place {
+            SourcePlace::Vector(register) => {
+                let register = usize::from(register);
+                let (low, high) = (&self.vectors[register][part], &self.vectors[register + 1][part]);
+                for (out, (low, high)) in out.iter_mut().zip(low.iter().zip(high)) {
+                    *out = u64::from(*low) | u64::from(*high) << 32;
                 }
-                known[0] &= !(Mask::from(low_lost) << (PART * part));
-                known[1] &= !(Mask::from(high_lost) << (PART * part));
+                if let (Some(dpp), 0) = (&vector.lanes, number) {
+                    for (lane, out) in out.iter_mut().enumerate() {
+                        let from = self.source_lane(dpp, PART * part + lane);
+                        let value = |register: usize, from: usize| self.vectors[register][from / PART][from % PART];
+                        *out = from.map_or(0, |from| {
+                            u64::from(value(register, from)) | u64::from(value(register + 1, from)) << 32
+                        });
+                    }
+                }
+            }
+            SourcePlace::Scalar(register) => *out = [self.scalar(register, 2); PART],
+            SourcePlace::Value(value) => *out = [value; PART],
+            SourcePlace::Flag(_) => *out = [u64::from(self.condition); PART],
+        }
+    }
+
+    /// Of operands that are unknown in part: which bytes of the result do not depend on that.
+    #[cold]
+    fn followed(&self, vector: &Vector, mask_in: Mask) -> [KnownBytes; 2] {
+        let mut known = [[0; 4]; 2];
+        for part in 0..self.parts {
+            let (mut values, mut unknown) = ([[0; PART]; 3], [[0; PART]; 3]);
+            for number in 0..vector.count {
+                self.fetch_long(vector, number, part, &mut values[number]);
+                unknown[number] = std::array::from_fn(|lane| self.unknown_in_lane(vector, number, PART * part + lane));
+            }
+            let results: [Longs; FILLS.len()] = std::array::from_fn(|turn| {
+                let mut filled = values;
+                for number in 0..vector.count {
+                    // Two operands get different values: their difference is as unknown as they are.
+                    let fill = FILLS[(turn + number) % FILLS.len()];
+                    for (bits, unknown) in filled[number].iter_mut().zip(&unknown[number]) {
+                        *bits = *bits & !unknown | fill & unknown;
+                    }
+                    modify_long(&vector.from[number], &mut filled[number]);
+                }
+                result(vector, &filled, part_of(mask_in, part))
+            });
+            for lane in 0..PART {
+                let lost = results.iter().fold(0, |lost, result| lost | result[lane] ^ results[0][lane]);
+                let of_registers = [lost as u32, (lost >> 32) as u32].map(known_of);
+                for (known, of_lane) in known.as_flattened_mut().iter_mut().zip(of_registers.as_flattened()) {
+                    *known |= of_lane & 1 << (PART * part + lane);
+                }
             }
         }
         known
     }
 
-    /// The unwritten bits of an operand, at the positions where they are used.
-    fn unknown_words(&self, vector: &Vector, number: usize, part: usize) -> Words {
+    /// The unwritten bits of the register, or of the pair of registers, that a lane's operand is in.
+    fn unknown_in_lane(&self, vector: &Vector, number: usize, lane: usize) -> u64 {
         let source = &vector.from[number];
-        if let (SourcePlace::Scalar(register), Select::All | Select::Of(Half::Low)) = (source.place, source.select) {
-            return [self.unknown_bits(register, 1) as u32; PART];
-        }
-        let is_whole = matches!(source.select, Select::All | Select::Pair(Half::Low, Half::High));
-        let [low, high] = self.halves(vector, number);
-        std::array::from_fn(|lane| {
-            let known = |mask: Mask| mask >> (PART * part + lane) & 1 == 1;
-            match (known(low), known(high)) {
-                (true, true) => 0,
-                (false, true) if is_whole => 0xffff,
-                (true, false) if is_whole => 0xffff_0000,
-                _ => u32::MAX,
+        match source.place {
+            SourcePlace::Vector(register) => {
+                let from = match &vector.lanes {
+                    Some(dpp) if number == 0 => self.source_lane(dpp, lane),
+                    _ => Some(lane),
+                };
+                let registers = usize::from(register)..usize::from(register + source.kind.count());
+                from.map_or(0, |from| {
+                    registers
+                        .rev()
+                        .fold(0, |bits, register| bits << 32 | u64::from(unknown_in(&self.known[register], from)))
+                })
             }
-        })
+            SourcePlace::Scalar(register) => self.unknown_bits(register, source.kind.count()),
+            SourcePlace::Value(_) => 0,
+            SourcePlace::Flag(_) => (!self.condition_known).into(),
+        }
     }
 
     #[inline(always)]
@@ -537,14 +452,14 @@ impl Wave {
             To::Nothing => {}
             To::Word(register) => {
                 self.merge(usize::from(register), &computed.words, lanes);
-                self.mark(usize::from(register), lanes, known);
+                self.mark(usize::from(register), lanes, known[0]);
             }
             To::Long(register) if matches!(vector.function, Function::Pairs(_)) => {
                 for (register, values, known) in
                     [(register, &computed.words, known[0]), (register + 1, &computed.above, known[1])]
                 {
                     self.merge(usize::from(register), values, lanes);
-                    self.mark(usize::from(register), lanes, [known; 2]);
+                    self.mark(usize::from(register), lanes, known);
                 }
             }
             To::Long(register) => {
@@ -554,17 +469,15 @@ impl Wave {
                     choose(&mut self.vectors[register][part], mask, |lane| longs[lane] as u32);
                     choose(&mut self.vectors[register + 1][part], mask, |lane| (longs[lane] >> 32) as u32);
                 }
-                self.mark(register, lanes, [known[0]; 2]);
-                self.mark(register + 1, lanes, [known[1]; 2]);
+                self.mark(register, lanes, known[0]);
+                self.mark(register + 1, lanes, known[1]);
             }
             To::Half(register, half, clears) => {
-                // Of a narrow result the low half counts.
-                let is_narrow = vector.kind.is_narrow();
-                let all = if is_narrow { known[0] } else { known[0] & known[1] };
-                self.put_half(usize::from(register), (half, clears), &computed.words, lanes, all);
+                let [[first, second, ..], _] = known;
+                self.put_half(usize::from(register), (half, clears), &computed.words, lanes, [first, second]);
             }
             To::Byte(register, byte, unused) => {
-                self.put_byte(usize::from(register), (byte, unused), &computed.words, lanes, known[0]);
+                self.put_byte(usize::from(register), (byte, unused), &computed.words, lanes, known[0][0]);
             }
         }
         Ok(())
@@ -578,9 +491,18 @@ impl Wave {
     }
 
     #[inline(always)]
-    pub(super) fn mark(&mut self, register: usize, lanes: Mask, known: [Mask; 2]) {
-        let place = &mut self.known[register];
-        *place = [place[0] & !lanes | known[0] & lanes, place[1] & !lanes | known[1] & lanes];
+    pub(super) fn mark(&mut self, register: usize, lanes: Mask, known: KnownBytes) {
+        for (place, known) in self.known[register].iter_mut().zip(known) {
+            *place = *place & !lanes | known & lanes;
+        }
+    }
+
+    /// Marks a half of a register.
+    pub(super) fn mark_half(&mut self, register: usize, half: Half, lanes: Mask, known: [Mask; 2]) {
+        let mut all = self.known[register];
+        let first = if half == Half::High { 2 } else { 0 };
+        all[first..][..2].copy_from_slice(&known);
+        self.mark(register, lanes, all);
     }
 
     /// Writes a half of a register; the other one is preserved, or cleared.
@@ -590,20 +512,18 @@ impl Wave {
         (half, clears): (Half, bool),
         values: &[Words; 2],
         lanes: Mask,
-        known: Mask,
+        known: [Mask; 2],
     ) {
-        let (shift, place) = if half == Half::High { (16, 1) } else { (0, 0) };
+        let shift = if half == Half::High { 16 } else { 0 };
         let kept = if clears { 0 } else { 0xffff_0000u32 >> shift };
         for lane in crate::lanes::lanes_of(lanes) {
             let to = &mut self.vectors[register][lane / PART][lane % PART];
             *to = *to & kept | (values[lane / PART][lane % PART] & 0xffff) << shift;
         }
-        let mut all = self.known[register];
-        all[place] = known;
         if clears {
-            all[1 - place] = Mask::MAX;
+            self.mark(register, lanes, [Mask::MAX; 4]);
         }
-        self.mark(register, lanes, all);
+        self.mark_half(register, half, lanes, known);
     }
 
     fn put_byte(
@@ -626,13 +546,111 @@ impl Wave {
             };
             *to = others | value << shift;
         }
-        let before = self.known[register];
-        let all = match unused {
-            Unused::Kept => before.map(|before| before & known),
-            _ => [known; 2],
+        let mut all = match unused {
+            Unused::Kept => self.known[register],
+            _ => [Mask::MAX; 4],
         };
+        let end = if unused == Unused::Sign { 4 } else { usize::from(byte) + 1 };
+        all[usize::from(byte)..end].fill(known);
         self.mark(register, lanes, all);
     }
+}
+
+/// Computes words of words and a mask.
+#[inline(always)]
+fn of_words(vector: &Vector, from: &[&Words; 3], mask: u32, out: &mut Words) {
+    match vector.function {
+        Function::Words(of) => of(from, out),
+        Function::Select => {
+            for lane in 0..PART {
+                let takes = (mask >> lane & 1).wrapping_neg();
+                out[lane] = from[0][lane] & !takes | from[1][lane] & takes;
+            }
+        }
+        Function::Table => {
+            for lane in 0..PART {
+                out[lane] = looked_up(vector.table, from[0][lane], from[1][lane], from[2][lane]);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Selects the part of a register that an operand is, and applies its modifiers.
+#[inline(always)]
+fn modify(source: &Source, out: &mut Words) {
+    match source.select {
+        Select::All | Select::Of(Half::Low) | Select::Pair(Half::Low, Half::High) => {}
+        Select::Of(Half::High) | Select::Word(Half::High, false) => each(out, |bits| bits >> 16),
+        Select::Word(Half::Low, false) => each(out, |bits| bits & 0xffff),
+        Select::Word(Half::Low, true) => each(out, |bits| i32::from(bits as i16) as u32),
+        Select::Word(Half::High, true) => each(out, |bits| (bits as i32 >> 16) as u32),
+        Select::Byte(byte, false) => each(out, |bits| bits >> (8 * byte) & 0xff),
+        Select::Byte(byte, true) => each(out, |bits| i32::from((bits >> (8 * byte)) as i8) as u32),
+        Select::Pair(Half::Low, Half::Low) => each(out, |bits| bits & 0xffff | bits << 16),
+        Select::Pair(Half::High, Half::High) => each(out, |bits| bits >> 16 | bits & 0xffff_0000),
+        Select::Pair(Half::High, Half::Low) => each(out, |bits| bits.rotate_left(16)),
+    }
+    if source.kind == Kind::Mixed && source.select != Select::All {
+        each(out, |bits| super::super::arithmetic::widen(bits & 0xffff).to_bits());
+    }
+    let sign = match source.kind {
+        Kind::F16 | Kind::B16 => 0x8000,
+        _ => 0x8000_0000,
+    };
+    if source.absolute {
+        each(out, |bits| bits & !sign);
+    }
+    if source.negative {
+        each(out, |bits| bits ^ sign);
+    }
+    let [low, high] = source.negative_parts;
+    let flips = u32::from(low) << 15 | u32::from(high) << 31;
+    if flips != 0 {
+        each(out, |bits| bits ^ flips);
+    }
+}
+
+/// As [`modify`].
+#[inline(always)]
+fn modify_long(source: &Source, out: &mut Longs) {
+    if source.kind.count() == 1 {
+        let mut words = out.map(|bits| bits as u32);
+        modify(source, &mut words);
+        *out = words.map(u64::from);
+        return;
+    }
+    if let Select::Pair(low, high) = source.select
+        && (low, high) != (Half::Low, Half::High)
+    {
+        let half = |bits: u64, half: Half| if half == Half::High { bits >> 32 } else { bits & 0xffff_ffff };
+        for bits in out.iter_mut() {
+            *bits = half(*bits, low) | half(*bits, high) << 32;
+        }
+    }
+    let [low, high] = source.negative_parts;
+    let mut flips = u64::from(low) << 31 | u64::from(high) << 63;
+    if source.absolute {
+        out.iter_mut().for_each(|bits| *bits &= !(1 << 63));
+    }
+    if source.negative {
+        flips ^= 1 << 63;
+    }
+    if flips != 0 {
+        out.iter_mut().for_each(|bits| *bits ^= flips);
+    }
+}
+
+/// The result of a function that [`Wave::followed`] may try, of operands whose modifiers have been applied.
+fn result(vector: &Vector, operands: &[Longs; 3], mask: u32) -> Longs {
+    if let Function::Longs(of) = vector.function {
+        let mut out = [0; PART];
+        of(&operands.each_ref(), &mut out);
+        return out;
+    }
+    let (words, mut out) = (operands.map(|operand| operand.map(|bits| bits as u32)), [0; PART]);
+    of_words(vector, &words.each_ref(), mask, &mut out);
+    out.map(u64::from)
 }
 
 /// Looks each bit up in the truth table.

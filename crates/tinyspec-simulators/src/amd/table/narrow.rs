@@ -235,7 +235,8 @@ pub(super) fn rows() -> Vectors {
         ),
         (
             "v_mad_u32_u16",
-            Row::new(I32, &[I16, I16, I32], words!(|a, b, c| (a & 0xffff).wrapping_mul(b & 0xffff).wrapping_add(c))),
+            Row::new(I32, &[I16, I16, I32], words!(|a, b, c| (a & 0xffff).wrapping_mul(b & 0xffff).wrapping_add(c)))
+                .follows(),
         ),
         (
             "v_mad_i32_i16",
@@ -243,10 +244,11 @@ pub(super) fn rows() -> Vectors {
                 I32,
                 &[I16, I16, I32],
                 words!(|a, b, c| (i32::from(signed(a)) * i32::from(signed(b))).wrapping_add(c as i32) as u32),
-            ),
+            )
+            .follows(),
         ),
-        ("v_cvt_i32_i16", Row::new(I32, &[I16], words!(|a| i32::from(signed(a)) as u32))),
-        ("v_cvt_u32_u16", Row::new(I32, &[I16], words!(|a| a & 0xffff))),
+        ("v_cvt_i32_i16", Row::new(I32, &[I16], words!(|a| i32::from(signed(a)) as u32)).follows()),
+        ("v_cvt_u32_u16", Row::new(I32, &[I16], words!(|a| a & 0xffff)).follows()),
         // Pairs.
         ("v_pk_add_f16", Row::new(PairF16, pair, words!(|a, b| both(add, a, b, 0)))),
         ("v_pk_mul_f16", Row::new(PairF16, pair, words!(|a, b| both(multiply, a, b, 0)))),

@@ -5,7 +5,7 @@ use super::super::decode::{Address, Register, Transfer};
 use super::Shared;
 use super::step::{Outcome, extended, truncated, unwritten};
 use super::warp::Warp;
-use crate::lanes::memory::{Access, MOST_ELEMENTS, MOST_LANES, Space};
+use crate::lanes::memory::{Access, MOST_BYTES, MOST_ELEMENTS, MOST_LANES, Space};
 use crate::lanes::{Mask, lanes_of};
 
 impl Warp {
@@ -49,22 +49,20 @@ impl Warp {
             is_constant: transfer.is_constant,
         };
         let (words, longs) = (&mut self.words, &mut self.longs);
-        let put = |element: usize, values: &[u64; MOST_LANES]| {
-            let extend = |bits: u64| match transfer.is_signed {
-                true => extended(bits, transfer.size, true),
-                false => bits,
-            };
-            match transfer.registers[element] {
-                Some(Register::Word(register, width)) => {
-                    let values = std::array::from_fn(|lane| truncated(extend(values[lane]), width));
-                    words.write(register, &values, active);
-                }
-                Some(Register::Long(register)) => {
-                    let values = std::array::from_fn(|lane| extend(values[lane]));
-                    longs.write(register, &values, active);
-                }
-                _ => {}
+        let extend = |bits: u64| match transfer.is_signed {
+            true => extended(bits, transfer.size, true),
+            false => bits,
+        };
+        let put = |element: usize, values: &[u64; MOST_LANES]| match transfer.registers[element] {
+            Some(Register::Word(register, width)) => {
+                let values = std::array::from_fn(|lane| truncated(extend(values[lane]), width));
+                words.write(register, &values, active);
             }
+            Some(Register::Long(register)) => {
+                let values = std::array::from_fn(|lane| extend(values[lane]));
+                longs.write(register, &values, active);
+            }
+            _ => {}
         };
         let memory = &mut shared.memory;
         let known = match transfer.size {
@@ -73,12 +71,22 @@ impl Warp {
             4 => memory.load::<4>(&access, put),
             _ => memory.load::<8>(&access, put),
         }?;
-        for (register, [low, high]) in transfer.registers.iter().zip(known) {
-            let known = low & high;
+        let known = known.as_deref().unwrap_or(&[Mask::MAX; MOST_BYTES]);
+        for (register, known) in transfer.registers.iter().zip(known.chunks_exact(transfer.size)) {
+            let all = known.iter().fold(Mask::MAX, |all, known| all & known) as u32;
             match *register {
-                Some(Register::Word(register, _)) => self.words.mark(register, active, known as u32),
-                Some(Register::Long(register)) => self.longs.mark(register, active, known as u32),
-                _ => {}
+                Some(Register::Word(register, _)) => self.words.mark(register, active, all),
+                Some(Register::Long(register)) => self.longs.mark(register, active, all),
+                _ => continue,
+            }
+            if let Some(register) = register.filter(|_| active & !all != 0) {
+                let unknown = |lane: usize| {
+                    let byte = |known: Mask| if known >> lane & 1 == 1 { 0 } else { 0xff };
+                    let bits = extend(known.iter().rev().fold(0, |bits, &known| bits << 8 | byte(known)));
+                    if let Register::Word(_, width) = register { truncated(bits, width).into() } else { bits }
+                };
+                let unknown = std::array::from_fn(unknown);
+                self.mark_bits(register.bits() == 64, register.number(), active, &unknown);
             }
         }
         Ok(())

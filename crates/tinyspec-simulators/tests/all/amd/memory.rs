@@ -245,7 +245,7 @@ fn words_may_have_any_address() {
     }
 }
 
-/// Two bytes are known if one of them was written; so of a word with three written bytes these can be used.
+/// Of a word with three written bytes these can be used.
 #[test]
 fn a_word_may_be_written_in_part() {
     for chip in CHIPS {
