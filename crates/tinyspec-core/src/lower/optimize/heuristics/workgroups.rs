@@ -23,6 +23,8 @@ const SECTOR: i64 = 32;
 /// Elements that a thread holds in registers: its part of a row, which is then loaded only once, or loads in flight. They take a
 /// quarter of 64 registers, with which 1024 threads fit on a processor.
 const HELD: i64 = 16;
+/// Results that a thread computes of what it reads, at least for that to be worth it, and at most.
+const TILE: [i64; 2] = [4, 8];
 /// Instructions of a thread that fit in the instruction cache: loops are not unrolled beyond them.
 const CODE: i64 = 2048;
 
@@ -56,7 +58,7 @@ struct Part {
 impl Planner<'_> {
     /// Output axes that a sum is carried along stay loops; all others are parallel.
     pub(super) fn workgroups(mut self, limits: &Workgroups) -> Vec<OptOp> {
-        if let Some(product) = self.product() {
+        if let Some(product) = self.product(limits) {
             return self.tile_product(&product, limits);
         }
         let carried = self.carried();
@@ -71,7 +73,7 @@ impl Planner<'_> {
             .collect();
         outputs.sort_by_key(|&origin| !self.is_contiguous(origin));
         let threads = (limits.warp as i64 * WARPS).min(limits.size as i64);
-        match self.sums(&outputs).filter(|_| carried.is_empty()) {
+        match self.sums(&outputs, limits).filter(|_| carried.is_empty()) {
             Some(sums) => self.share_sums(&sums, limits, threads),
             None => self.share_results(&outputs, if carried.is_empty() { self.lanes() } else { 1 }, threads),
         }
@@ -79,7 +81,7 @@ impl Planner<'_> {
     }
 
     /// The sums that are long enough to share; none where there are none.
-    fn sums(&self, outputs: &[usize]) -> Option<Sums> {
+    fn sums(&self, outputs: &[usize], limits: &Workgroups) -> Option<Sums> {
         let bits = |origins: &[usize]| origins.iter().fold(0, |set, &origin| set | self.bit(origin));
         let ranges = |reduction: &Reduction| {
             let origins = reduction.ranges.iter().rev().filter_map(|&range| self.space.origin(range));
@@ -100,21 +102,26 @@ impl Planner<'_> {
         terms.sort_unstable();
         terms.dedup();
         let all = terms.concat();
-        let has_rows = self.read_along(&all, &all) > self.read_along(&all, &outside);
+        let has_rows = self.read_along(&all, &all, limits) > self.read_along(&all, &outside, limits);
         Some(Sums { terms, count, outside, inside, has_rows })
     }
 
-    /// Elements that sums over `terms` read side by side along one of the axes.
-    fn read_along(&self, terms: &[usize], axes: &[usize]) -> f64 {
+    /// Elements that sums over `terms` read side by side along one of the axes; of a short axis, as much as it fills of a warp.
+    fn read_along(&self, terms: &[usize], axes: &[usize], limits: &Workgroups) -> f64 {
         let is_inside = |access: usize| terms.iter().any(|&origin| self.depends(access, origin));
+        let filled = |access: usize| {
+            let along = axes.iter().filter(|&&origin| self.coefficient(access, origin) == 1);
+            let longest = along.map(|&origin| self.trips(origin)).max().unwrap_or(0);
+            longest.min(limits.warp as i64) as f64 / limits.warp.max(1) as f64
+        };
         let accesses = (0..self.kernel.accesses.len()).filter(|&access| is_inside(access));
-        let along = accesses.filter(|&access| axes.iter().any(|&origin| self.coefficient(access, origin) == 1));
-        along
-            .map(|access| {
-                let origins = (0..self.space.origins.len()).filter(|&origin| self.depends(access, origin));
-                origins.map(|origin| self.trips(origin).max(1) as f64).product::<f64>()
-            })
-            .sum()
+        accesses.map(|access| self.elements(access) * filled(access)).sum()
+    }
+
+    /// Elements that an access reads, again and again.
+    fn elements(&self, access: usize) -> f64 {
+        let origins = (0..self.space.origins.len()).filter(|&origin| self.depends(access, origin));
+        origins.map(|origin| self.trips(origin).max(1) as f64).product()
     }
 
     /// Trips of all these ranges together.
@@ -135,9 +142,33 @@ impl Planner<'_> {
         stores().next().is_some() && stores().all(|store| self.coefficient(store, origin) == 1)
     }
 
+    /// Gives each thread a tile of the results that most of what the sums read is shared by, as long as the threads that remain
+    /// fill the device. Returns the size of the tile.
+    fn tile_sharing(&mut self, sums: &Sums, limits: &Workgroups) -> i64 {
+        let read = |&access: &usize| {
+            let is_term = |&origin: &usize| self.depends(access, origin);
+            !self.kernel.accesses[access].is_store && sums.terms.iter().flatten().any(is_term)
+        };
+        let accesses = (0..self.kernel.accesses.len()).filter(read);
+        let most = accesses.max_by(|&a, &b| self.elements(a).total_cmp(&self.elements(b)));
+        let Some(most) = most.filter(|_| sums.inside.is_empty() && self.kernel.reductions.len() == 1) else { return 1 };
+        let team = if sums.has_rows { limits.size } else { limits.size / limits.warp.max(1) };
+        let threads = self.trips_of(&sums.outside).saturating_mul((sums.count / HELD).clamp(1, team as i64));
+        let enough = (threads / limits.capacity() as i64).min(TILE[1]);
+        // What lies side by side is for neighbours, unless they share a sum.
+        let others =
+            sums.outside.iter().copied().filter(|&origin| sums.has_rows || Some(&origin) != sums.outside.first());
+        let shared = others.filter(|&origin| !self.depends(most, origin)).max_by_key(|&origin| self.trips(origin));
+        let factor = shared.and_then(|origin| Some((origin, divisor(self.trips(origin), TILE[0], enough)?)));
+        let Some((origin, factor)) = factor else { return 1 };
+        self.split(origin, factor, AxisType::Upcast);
+        factor
+    }
+
     /// A team of threads shares each sum, and the results that follow from it.
     fn share_sums(&mut self, sums: &Sums, limits: &Workgroups, threads: i64) {
-        let (outside, inside) = (self.trips_of(&sums.outside), self.trips_of(&sums.inside));
+        let tile = self.tile_sharing(sums, limits);
+        let (outside, inside) = (self.trips_of(&sums.outside) / tile, self.trips_of(&sums.inside));
         let fills = |results: i64, threads: i64| results.saturating_mul(threads) >= limits.capacity() as i64;
         let (least, most, lanes) = match sums.outside.first().filter(|_| !sums.has_rows) {
             None => {
@@ -197,7 +228,10 @@ impl Planner<'_> {
                 workgroups /= factor;
             }
             held /= self.held(origin);
-            held /= self.unroll(origin, held);
+            // Windows of neighbouring results overlap: few elements for many terms.
+            let overlaps = (0..self.kernel.accesses.len()).any(|access| self.windows(access).contains(&origin));
+            held /= self.unroll(origin, if overlaps { HELD } else { held });
+            held = held.max(1);
         }
         taken
     }
