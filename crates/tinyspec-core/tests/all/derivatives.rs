@@ -2,9 +2,9 @@
 
 use tinyspec_core::execute::{device, with_default_device};
 use tinyspec_core::lower::rangeify::{Reason, rangeify};
-use tinyspec_core::{Error, GradcheckOptions, Spec, Tensor, grad, gradcheck, stepped};
+use tinyspec_core::{Error, GradcheckOptions, Spec, Tensor, grad, gradcheck, realize_all, stepped};
 use tinyspec_ir::DType;
-use tinyspec_ir::ops::options::{Attention, Conv2d, default};
+use tinyspec_ir::ops::options::{Attention, AvgPool2d, Conv2d, default};
 
 type Function = fn(&[Tensor]) -> Tensor;
 
@@ -372,5 +372,18 @@ fn of_a_deviation_of_equal_elements() -> Result<(), Error> {
     assert_eq!(slope.to_vec::<f32>()?, [0.0; 4]);
     assert_eq!(same.std(.., 1, false).item::<f32>()?, 0.0);
     assert_eq!(grad(&(&slope * &slope).sum(.., false), &[&same])?[0].to_vec::<f32>()?, [0.0; 4]);
+    Ok(())
+}
+
+/// LLVM took 0 / 0 for 0 in lanes outside of the image, whose masks it dropped.
+#[test]
+fn means_of_windows_without_their_padding_have_finite_gradients() -> Result<(), Error> {
+    let x = Tensor::ones([1, 1, 20, 20]).contiguous();
+    let weights = Tensor::ones([1, 1, 20, 20]).contiguous();
+    realize_all(&[&x, &weights])?;
+    let options = AvgPool2d { stride: Some([1, 1]), padding: [1, 1], count_include_pad: false, ..default() };
+    let loss = (x.avg_pool2d([3, 3], options) * &weights).sum(.., false);
+    let slopes = grad(&loss, &[&x])?[0].to_vec::<f32>()?;
+    assert!((slopes.iter().sum::<f32>() - 400.0).abs() < 0.1, "{slopes:?}");
     Ok(())
 }

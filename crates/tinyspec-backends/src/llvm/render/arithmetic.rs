@@ -3,6 +3,7 @@
 use super::Renderer;
 use super::emit::{Kind, Result, Value};
 use llvm_sys::LLVMIntPredicate::{LLVMIntNE, LLVMIntSLT, LLVMIntULT};
+use llvm_sys::LLVMOpcode;
 use llvm_sys::LLVMOpcode::{
     LLVMAShr, LLVMAdd, LLVMAnd, LLVMFAdd, LLVMFDiv, LLVMFMul, LLVMFSub, LLVMLShr, LLVMMul, LLVMOr, LLVMShl, LLVMSub,
     LLVMXor,
@@ -105,7 +106,7 @@ impl Renderer<'_, '_> {
         match (op, operands) {
             (Op::Add, &[a, b]) => self.emit.binary(LLVMFAdd, a, b),
             (Op::Mul, &[a, b]) => self.emit.binary(LLVMFMul, a, b),
-            (Op::Div, &[a, b]) => self.emit.binary(LLVMFDiv, a, b),
+            (Op::Div, &[a, b]) => self.quotient(LLVMFDiv, a, b),
             (Op::Recip, &[a]) => {
                 let one = self.emit.float(a.kind, a.lanes, 1.0);
                 self.emit.binary(LLVMFDiv, one, a)
@@ -133,6 +134,14 @@ impl Renderer<'_, '_> {
             (Op::Mod, &[a, b]) => self.float_modulo(node, a, b),
             _ => Err(self.unsupported(node, "Instruction Selection has to decompose it for this target")),
         }
+    }
+
+    /// A quotient, or a remainder. LLVM (22, at least) believes that 0 / 0 is 0 in lanes where it sees that both operands are 0, and
+    /// drops a select that replaces them: `SimplifyDemandedVectorElts`. The fence hides the divisor, and is no instruction.
+    pub(super) fn quotient(&self, opcode: LLVMOpcode, a: Value, b: Value) -> Result<Value> {
+        let hides = b.lanes > 1 && !self.is_gpu() && !self.emit.is_constant(b);
+        let b = if hides { self.emit.call("llvm.arithmetic.fence", &[b])? } else { b };
+        self.emit.binary(opcode, a, b)
     }
 
     /// The value of a constant operand of a binary node, and whether it is the second one.

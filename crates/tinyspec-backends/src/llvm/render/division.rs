@@ -69,7 +69,7 @@ impl Renderer<'_, '_> {
         let widen = |value| if narrow { self.emit.convert(LLVMFPExt, value, Kind::Double) } else { Ok(value) };
         let (a, b) = (widen(a)?, widen(b)?);
         let zero = self.emit.float(b.kind, b.lanes, 0.0);
-        let quotient = self.emit.binary(LLVMFDiv, a, b)?;
+        let quotient = self.quotient(LLVMFDiv, a, b)?;
         let quotient = self.emit.call("llvm.floor", &[quotient])?;
         let defined = self.emit.compare_floats(LLVMRealUNE, b, zero)?;
         let value = self.emit.select(defined, quotient, zero)?;
@@ -78,7 +78,7 @@ impl Renderer<'_, '_> {
 
     pub(super) fn float_modulo(&mut self, node: NodeId, a: Value, b: Value) -> Result<Value> {
         let zero = self.emit.float(a.kind, a.lanes, 0.0);
-        let remainder = if self.is_gpu() { self.remainder(node, a, b)? } else { self.emit.binary(LLVMFRem, a, b)? };
+        let remainder = if self.is_gpu() { self.remainder(node, a, b)? } else { self.quotient(LLVMFRem, a, b)? };
         let some = self.emit.compare_floats(LLVMRealUNE, remainder, zero)?;
         let negative = self.emit.compare_floats(LLVMRealOLT, remainder, zero)?;
         let downwards = self.emit.compare_floats(LLVMRealOLT, b, zero)?;

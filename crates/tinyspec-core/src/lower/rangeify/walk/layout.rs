@@ -69,13 +69,15 @@ impl Moves {
     /// The longest dim that the innermost loop moves lies inside of a few short ones, such as the places of a pool:
     /// otherwise vectors would step over these.
     fn long_inside(&self, size: &[i64], innermost: usize) -> Option<SmallVec<[usize; 8]>> {
-        /// Elements that vectors would step over, at most, and those of a vector, at the least.
+        /// Elements that vectors would step over, at most: those of a window.
+        const WINDOW: i64 = 32;
+        /// Elements of a vector, at the least.
         const SHORT: i64 = 8;
         let moved = (0..size.len()).filter(|&axis| self.by[axis].0.is_some() && self.by[axis].0 == self.last);
         let long = moved.max_by_key(|&axis| size[axis])?;
         let inside: i64 = size[long + 1..].iter().product();
         let mut layout: SmallVec<[usize; 8]> = (0..size.len()).filter(|&axis| axis != long).collect();
         layout.push(long);
-        (long < innermost && inside <= SHORT && size[long] > SHORT).then_some(layout)
+        (long < innermost && inside <= WINDOW && size[long] > SHORT).then_some(layout)
     }
 }
