@@ -3,7 +3,7 @@
 use super::close::contents;
 use super::depends::{depend, depends_on};
 use super::fusion::Costs;
-use super::walk::{Kernel, Walk};
+use super::walk::{DemandId, Kernel, Met, Walk};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_ir::{Dim, NodeId, Op};
@@ -28,6 +28,12 @@ pub(super) fn groups(walk: &mut Walk, values: &[NodeId], costs: &Costs) -> Vec<V
     for (user, kernel) in walk.kernels.iter().enumerate() {
         kernel.depends.iter().for_each(|&other| users[other].push(user));
     }
+    let mut loads: Vec<Vec<DemandId>> = vec![Vec::new(); walk.kernels.len()];
+    for (demand, need) in (0..).zip(&walk.needs) {
+        if matches!(need.met, Met::Load) {
+            loads[need.kernel].push(demand);
+        }
+    }
     let mut spaces: FxHashMap<Vec<Dim>, Vec<usize>> = FxHashMap::default();
     for kernel in 0..walk.kernels.len() {
         let space = spaces.entry(walk.kernels[kernel].extents.to_vec()).or_default();
@@ -40,6 +46,9 @@ pub(super) fn groups(walk: &mut Walk, values: &[NodeId], costs: &Costs) -> Vec<V
                 && a.online.is_none_or(|family| sum_along_one_axis(walk, family, other, kernel))
                 && !depends_on(&walk.kernels, &[other], &[kernel])
                 && !depends_on(&walk.kernels, &[kernel], &[other])
+                && (walk.kernels[kernel].online.is_some()
+                    || shapes[kernel].loops.is_empty()
+                    || read_alike(walk, &loads[other], &loads[kernel]))
         });
         match partner {
             Some(partner) => {
@@ -72,6 +81,21 @@ fn gains(a: &Kernel, b: &Kernel, a_shape: &Shape, b_shape: &Shape, costs: &Costs
         // A matrix product wants all registers for its own tile, unless loops over blocks give each sum one of its own.
         && (a.online.is_some() || !a_shape.reuses && !b_shape.reuses)
         && a.size + b.size <= costs.nodes
+}
+
+/// Do two kernels walk along each value that both read in the same way? Of a sum of rows and one of columns one would step from line
+/// to line.
+fn read_alike(walk: &mut Walk, a: &[DemandId], b: &[DemandId]) -> bool {
+    let is_read_alike = |walk: &mut Walk, demand: DemandId| {
+        let node = walk.needs[demand as usize].node;
+        let mut others = a.iter().filter(|&&other| walk.needs[other as usize].node == node).copied().peekable();
+        others.peek().is_none() || {
+            let others: SmallVec<[DemandId; 4]> = others.collect();
+            let moves = walk.moves(demand);
+            others.into_iter().any(|other| walk.moves(other) == moves)
+        }
+    };
+    b.iter().all(|&demand| is_read_alike(walk, demand))
 }
 
 /// Do two kernels over blocks sum the same matrices along the same of their axes, so that one makes them for both?

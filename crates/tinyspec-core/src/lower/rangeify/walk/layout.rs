@@ -32,7 +32,7 @@ impl Walk<'_> {
     }
 
     /// What moves the dims of a value that a kernel reads.
-    fn moves(&mut self, demand: DemandId) -> Moves {
+    pub(in super::super) fn moves(&mut self, demand: DemandId) -> Moves {
         let need = &self.needs[demand as usize];
         let (outputs, tuple) = (&self.kernels[need.kernel].ranges, &need.tuple);
         let indices = &mut self.indices;
@@ -46,7 +46,8 @@ impl Walk<'_> {
 }
 
 /// Of each dim of a value: the innermost loop of its reader that moves it, and whether a reduction does as well.
-struct Moves {
+#[derive(PartialEq)]
+pub(in super::super) struct Moves {
     by: SmallVec<[(Option<usize>, bool); 8]>,
     /// The innermost loop.
     last: Option<usize>,
