@@ -264,9 +264,10 @@ pub const ROWS: &[Row] = &[
         ops: &[Mulacc],
         form: Form::Kernel,
         devices: &["interpreter", "cpu", "simt", WORDS],
-        inputs: || vec![many(48, DType::F32), many(48, DType::F32)],
-        program: |x| vec![x[0].reshape([4, 12]).matmul(x[1].reshape([12, 4]))],
-        expected: || product(4, 12, 4),
+        // Long enough for several terms per thread.
+        inputs: || vec![many(384, DType::F32), many(384, DType::F32)],
+        program: |x| vec![x[0].reshape([4, 96]).matmul(x[1].reshape([96, 4]))],
+        expected: || product(4, 96, 4),
     },
     Row {
         ops: &[Custom],
