@@ -61,8 +61,12 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
 /// As [`realize`], of nodes with different values.
 fn realize_apart(mut pending: Vec<Arc<Node>>) -> Result<()> {
     let mut walk = Walk::of(&pending);
-    let beside = walk.gradients_beside();
-    if !beside.is_empty() {
+    loop {
+        let mut beside = walk.gradients_beside();
+        beside.extend(walk.states_beside());
+        if beside.is_empty() {
+            break;
+        }
         pending.extend(beside);
         walk = Walk::of(&pending);
     }

@@ -339,6 +339,19 @@ impl Walk {
         beside
     }
 
+    /// What optimisers remember of steps that the roots need, in the newest states that the program holds. Computed by the next
+    /// step, each would repeat the forward pass and the gradients.
+    pub fn states_beside(&self) -> Vec<Arc<Node>> {
+        let newest = self.leaf_nodes().filter_map(|node| node.newest_state());
+        let mut waiting: Vec<Arc<Node>> = newest.filter(|node| !node.is_realized() && !node.is_unheld()).collect();
+        if !waiting.is_empty() {
+            let roots = self.roots.iter().map(|&root| self.entries[root as usize].node.hash);
+            let mut known: FxHashSet<ContentHash> = roots.collect();
+            waiting.retain(|node| known.insert(node.hash));
+        }
+        waiting
+    }
+
     /// The states nearest to the roots that the program has replaced by states computed from them. A loop may carry a state that
     /// it never reads while it reads something else in each step; unless old states become roots, each step recomputes the state
     /// from the beginning.

@@ -40,6 +40,10 @@ pub(crate) struct Node {
     is_differentiated: AtomicBool,
     /// All results of the `grad` call that returned this gradient.
     gradients: OnceLock<Arc<[Weak<Node>]>>,
+    /// Whether an optimiser remembers this state.
+    is_remembered: AtomicBool,
+    /// The state that was assigned to what remembers this one.
+    next_state: OnceLock<Weak<Node>>,
     state: RwLock<State>,
 }
 
@@ -93,6 +97,8 @@ impl Node {
             runs_on_the_way: AtomicU8::new(0),
             is_differentiated: AtomicBool::new(false),
             gradients: OnceLock::new(),
+            is_remembered: AtomicBool::new(false),
+            next_state: OnceLock::new(),
             state: RwLock::new(state),
         }
     }
@@ -335,6 +341,26 @@ impl Node {
     /// All results of the `grad` call that returned this gradient, if there are several.
     pub fn gradients(&self) -> Option<&Arc<[Weak<Node>]>> {
         self.gradients.get()
+    }
+
+    /// From now on the states that replace this one are known.
+    pub fn become_remembered(&self) {
+        self.is_remembered.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that `next` was assigned to the tensor of this node.
+    pub fn replace_by(&self, next: &Arc<Node>) {
+        if self.is_remembered.load(Ordering::Relaxed) {
+            next.become_remembered();
+            // If a clone was assigned before, that assignment stays.
+            let _ = self.next_state.set(Arc::downgrade(next));
+        }
+    }
+
+    /// The newest state that replaces this one, of what an optimiser remembers.
+    pub fn newest_state(&self) -> Option<Arc<Node>> {
+        let next = |node: &Node| node.next_state.get()?.upgrade();
+        std::iter::successors(next(self), |node| next(node)).last()
     }
 
     /// The graph of a Function's body.

@@ -65,8 +65,8 @@ pub trait Optimizer {
     /// Assigns the updated values to the weights, lazily. The weights and their order must be the same in every step.
     ///
     /// One step at a time waits to be computed: where weights or [`state`](Optimizer::state) still wait for the one before,
-    /// they are computed first, without what the loss of that step had in common with them. So realise the loss, the weights
-    /// and the state of a step together.
+    /// they are computed first, without what the loss of that step had in common with them. So realise the loss and the weights
+    /// of a step together: the state that was assigned is computed along with the weights that it was used for.
     ///
     /// # Errors
     /// When there are not as many gradients as weights, a gradient does not have the shape of its weight, a weight does not have a

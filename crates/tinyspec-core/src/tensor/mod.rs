@@ -170,12 +170,23 @@ impl Tensor {
     }
 
     fn assign_at(&mut self, location: &'static Location<'static>, value: &Tensor) {
-        *self = apply(location, &[self, value], |builder, nodes| {
+        let next = apply(location, &[self, value], |builder, nodes| {
             let state = nodes[0];
             let value = tinyspec_ir::ops::pick::assigned(builder, state, nodes[1])?;
             let store = builder.add(Op::Store, &[state, value], Arg::None).map_err(|error| error.in_op("assign"))?;
             builder.add(Op::After, &[state, store], Arg::None)
         });
+        if let (Ok(state), Ok(next)) = (self.node(), next.node()) {
+            state.replace_by(next);
+        }
+        *self = next;
+    }
+
+    /// From now on the states that are assigned to it are computed with what else needs the state before.
+    pub(crate) fn become_remembered(&self) {
+        if let Ok(node) = self.node() {
+            node.become_remembered();
+        }
     }
 
     /// How many states in a row wait to be computed, counted up to `most`.

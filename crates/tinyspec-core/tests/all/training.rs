@@ -70,6 +70,27 @@ fn a_loop_that_reads_only_losses_makes_no_longer_programs() -> Result<(), Error>
     Ok(())
 }
 
+/// Else the next step would repeat the forward pass and the gradients for it.
+#[test]
+fn what_is_remembered_of_weights_is_computed_with_them() -> Result<(), Error> {
+    let momentum = |nesterov| SgdOptions { momentum: 0.9, nesterov, ..default() };
+    let momenta = [false, true].map(|nesterov| Box::new(Sgd::with_options(0.1, momentum(nesterov))) as _);
+    for mut optimizer in each_optimizer().into_iter().chain(momenta) {
+        let x = Tensor::randn([3, 4]).realize()?.clone();
+        let mut weights = [Tensor::randn([4, 5]), Tensor::randn([5])];
+        for _ in 0..3 {
+            let [w, b] = &mut weights;
+            let loss = (x.matmul(&*w) + &*b).square().mean(.., false);
+            let gradients = grad(&loss, &[&*w, &*b])?;
+            optimizer.step(&mut [&mut *w, &mut *b], &gradients)?;
+            realize_all(&[&loss, &*w, &*b])?;
+            let mut of_weights = optimizer.state().into_iter().filter(|state| !state.shape().is_empty());
+            assert!(of_weights.all(Tensor::is_realized), "{}", optimizer.kind());
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn weights_survive_a_file() -> Result<(), Error> {
     let folder = std::env::temp_dir().join(format!("tinyspec-weights-{}", std::process::id()));
