@@ -205,7 +205,7 @@ fn ties_share_the_gradient_equally() {
     assert_eq!(slopes(&[-1.0, 0.0, 2.0], with_zero), [0.0, 0.5, 1.0]);
 }
 
-/// Terms in memory need not have the bits that their recomputation gives: which of them is the greatest, they alone say.
+/// Recomputed terms may differ in their last bits from those in memory, of which the maximum was taken.
 #[test]
 fn a_maximum_is_compared_with_the_terms_that_it_is_of() {
     let mut graph = Graph::new();

@@ -326,12 +326,11 @@ impl Walk {
             return Vec::new();
         }
         let met: FxHashSet<ContentHash> = self.entries.iter().map(|entry| entry.node.hash).collect();
-        let mut known: FxHashSet<ContentHash> =
-            self.roots.iter().map(|&root| self.entries[root as usize].node.hash).collect();
+        let mut known = self.root_hashes();
         let mut beside = Vec::new();
         for gradients in calls {
-            let held = gradients.iter().filter_map(Weak::upgrade);
-            let held: Vec<Arc<Node>> = held.filter(|node| !node.is_realized() && !node.is_unheld()).collect();
+            let held: Vec<Arc<Node>> =
+                gradients.iter().filter_map(Weak::upgrade).filter(|node| node.is_awaited()).collect();
             if held.iter().any(|node| !met.contains(&node.hash)) {
                 beside.extend(held.into_iter().filter(|node| known.insert(node.hash)));
             }
@@ -339,17 +338,20 @@ impl Walk {
         beside
     }
 
-    /// What optimisers remember of steps that the roots need, in the newest states that the program holds. Computed by the next
-    /// step, each would repeat the forward pass and the gradients.
+    /// The newest states of optimisers whose earlier states the roots need. Left to the next step, they would repeat the forward
+    /// pass and the gradients.
     pub fn states_beside(&self) -> Vec<Arc<Node>> {
         let newest = self.leaf_nodes().filter_map(|node| node.newest_state());
-        let mut waiting: Vec<Arc<Node>> = newest.filter(|node| !node.is_realized() && !node.is_unheld()).collect();
+        let mut waiting: Vec<Arc<Node>> = newest.filter(|node| node.is_awaited()).collect();
         if !waiting.is_empty() {
-            let roots = self.roots.iter().map(|&root| self.entries[root as usize].node.hash);
-            let mut known: FxHashSet<ContentHash> = roots.collect();
+            let mut known = self.root_hashes();
             waiting.retain(|node| known.insert(node.hash));
         }
         waiting
+    }
+
+    fn root_hashes(&self) -> FxHashSet<ContentHash> {
+        self.roots.iter().map(|&root| self.entries[root as usize].node.hash).collect()
     }
 
     /// The states nearest to the roots that the program has replaced by states computed from them. A loop may carry a state that

@@ -42,7 +42,7 @@ pub(crate) struct Node {
     gradients: OnceLock<Arc<[Weak<Node>]>>,
     /// Whether an optimiser remembers this state.
     is_remembered: AtomicBool,
-    /// The state that was assigned to what remembers this one.
+    /// The state that an assignment replaced this one with.
     next_state: OnceLock<Weak<Node>>,
     state: RwLock<State>,
 }
@@ -229,6 +229,11 @@ impl Node {
         self.handles.load(Ordering::Relaxed) < HANDLE && !is_copy
     }
 
+    /// Whether the program has a tensor of this node and no run has computed it.
+    pub fn is_awaited(&self) -> bool {
+        !self.is_realized() && !self.is_unheld()
+    }
+
     /// Counts a run that computed this node as an intermediate value and did not keep it.
     pub fn note_run_on_the_way(&self) {
         self.runs_on_the_way.store(self.runs_on_the_way().saturating_add(1), Ordering::Relaxed);
@@ -343,12 +348,12 @@ impl Node {
         self.gradients.get()
     }
 
-    /// From now on the states that replace this one are known.
+    /// An optimiser remembers this state: from now on [`newest_state`](Node::newest_state) finds the states that replace it.
     pub fn become_remembered(&self) {
         self.is_remembered.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that `next` was assigned to the tensor of this node.
+    /// Records that `next` was assigned to this node's tensor, if an optimiser remembers it.
     pub fn replace_by(&self, next: &Arc<Node>) {
         if self.is_remembered.load(Ordering::Relaxed) {
             next.become_remembered();
@@ -357,7 +362,7 @@ impl Node {
         }
     }
 
-    /// The newest state that replaces this one, of what an optimiser remembers.
+    /// The last of the states that have replaced this one, if an optimiser remembers it.
     pub fn newest_state(&self) -> Option<Arc<Node>> {
         let next = |node: &Node| node.next_state.get()?.upgrade();
         std::iter::successors(next(self), |node| next(node)).last()

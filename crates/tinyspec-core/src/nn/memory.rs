@@ -167,17 +167,20 @@ impl Memory {
 
 /// Starts a step: computes what the steps before left undone, as a loop that reads nothing but its losses would otherwise
 /// make a longer program each time; and starts what is remembered, which is computed at once, so that the first step is the
-/// same graph as all others. The states that the step assigns are then computed together with whatever is read of it.
+/// same graph as all others. The run that first reads results of the step then also computes the states that the step assigns.
 #[track_caller]
 pub(super) fn begin(memory: &mut [Memory], weights: &[&mut Tensor]) -> Result<()> {
-    let values = weights.iter().map(|weight| &**weight).chain(memory.iter().flat_map(|memory| memory.iter()));
-    compute(values)?;
+    compute(weights.iter().map(|weight| &**weight).chain(remembered(memory)))?;
     for memory in memory.iter_mut() {
         memory.start(weights)?;
     }
-    compute(memory.iter().flat_map(|memory| memory.iter()))?;
-    memory.iter().flat_map(|memory| memory.iter()).for_each(Tensor::become_remembered);
+    compute(remembered(memory))?;
+    remembered(memory).for_each(Tensor::become_remembered);
     Ok(())
+}
+
+fn remembered(memory: &[Memory]) -> impl Iterator<Item = &Tensor> {
+    memory.iter().flat_map(|memory| memory.iter())
 }
 
 fn compute<'a>(values: impl Iterator<Item = &'a Tensor>) -> Result<()> {

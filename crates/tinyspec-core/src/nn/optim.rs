@@ -66,7 +66,7 @@ pub trait Optimizer {
     ///
     /// One step at a time waits to be computed: where weights or [`state`](Optimizer::state) still wait for the one before,
     /// they are computed first, without what the loss of that step had in common with them. So realise the loss and the weights
-    /// of a step together: the state that was assigned is computed along with the weights that it was used for.
+    /// of a step together: the run that computes the weights also computes the new state.
     ///
     /// # Errors
     /// When there are not as many gradients as weights, a gradient does not have the shape of its weight, a weight does not have a

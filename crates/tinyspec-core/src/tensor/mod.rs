@@ -182,7 +182,7 @@ impl Tensor {
         *self = next;
     }
 
-    /// From now on the states that are assigned to it are computed with what else needs the state before.
+    /// An optimiser remembers this: a run that needs its old state also computes the one assigned to it.
     pub(crate) fn become_remembered(&self) {
         if let Ok(node) = self.node() {
             node.become_remembered();

@@ -152,7 +152,7 @@ fn functions_of_two_numbers() {
     });
 }
 
-/// Interpolates between elements by PyTorch's formula; next to an infinity, the formula matters.
+/// Next to an infinity, the result depends on the formula of the interpolation, which is PyTorch's.
 #[test]
 fn quantiles_beside_infinities() {
     const INF: f32 = f32::INFINITY;

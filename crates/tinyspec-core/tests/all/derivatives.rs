@@ -375,7 +375,7 @@ fn of_a_deviation_of_equal_elements() -> Result<(), Error> {
     Ok(())
 }
 
-/// LLVM took 0 / 0 for 0 in lanes outside of the image, whose masks it dropped.
+/// LLVM folded 0 / 0 to 0 in the lanes outside of the image and dropped their mask.
 #[test]
 fn means_of_windows_without_their_padding_have_finite_gradients() -> Result<(), Error> {
     let x = Tensor::ones([1, 1, 20, 20]).contiguous();

@@ -70,7 +70,7 @@ fn a_loop_that_reads_only_losses_makes_no_longer_programs() -> Result<(), Error>
     Ok(())
 }
 
-/// Else the next step would repeat the forward pass and the gradients for it.
+/// Otherwise the next step would repeat the forward pass and the gradients for it.
 #[test]
 fn what_is_remembered_of_weights_is_computed_with_them() -> Result<(), Error> {
     let momentum = |nesterov| SgdOptions { momentum: 0.9, nesterov, ..default() };

@@ -252,7 +252,7 @@ fn reduce(graph: &mut Graph, node: NodeId, x: NodeId, arg: &Arg, g: NodeId) -> R
         Op::Add => movement::expand(graph, g, &shape),
         // All that equal the greatest share the gradient.
         Op::Max => {
-            // Of the terms themselves, which may be in memory: recomputed, what the mask chooses may round differently.
+            // The masked value may be recomputed, and round differently, where its terms are in memory: compare the terms.
             let hit = arithmetic::eq(graph, x, node)?;
             let (mask, _) = chosen(graph, *op, x);
             let hit = both(graph, mask, hit)?;

@@ -171,7 +171,7 @@ pub(super) enum State {
     Ended,
 }
 
-/// Of each byte of a vector register: the lanes in which it has been written.
+/// For each byte of a vector register, the lanes in which it has been written.
 pub(super) type KnownBytes = [Mask; 4];
 
 /// The bits of a lane that have not been written.
@@ -180,7 +180,7 @@ pub(super) fn unknown_in(known: &KnownBytes, lane: usize) -> u32 {
     u32::from_le_bytes(known.map(|known| if known >> lane & 1 == 1 { 0 } else { 0xff }))
 }
 
-/// Which bytes are known of a register with these unwritten bits, in all lanes.
+/// The known bytes of a register that has these unwritten bits in all lanes.
 pub(super) fn known_of(unknown: u32) -> KnownBytes {
     std::array::from_fn(|byte| if unknown >> (8 * byte) & 0xff == 0 { Mask::MAX } else { 0 })
 }

@@ -183,7 +183,7 @@ impl Access<'_> {
     }
 }
 
-/// The lanes whose value is defined, for each byte of an access; `None` where nothing is undefined.
+/// For each byte of an access, the lanes in which it is defined; `None` if all bytes are.
 pub(crate) type Known = Option<Box<[Mask; MOST_BYTES]>>;
 
 fn bytes_of(known: &mut Known) -> &mut [Mask; MOST_BYTES] {

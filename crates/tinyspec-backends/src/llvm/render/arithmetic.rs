@@ -3,10 +3,9 @@
 use super::Renderer;
 use super::emit::{Kind, Result, Value};
 use llvm_sys::LLVMIntPredicate::{LLVMIntNE, LLVMIntSLT, LLVMIntULT};
-use llvm_sys::LLVMOpcode;
 use llvm_sys::LLVMOpcode::{
-    LLVMAShr, LLVMAdd, LLVMAnd, LLVMFAdd, LLVMFDiv, LLVMFMul, LLVMFSub, LLVMLShr, LLVMMul, LLVMOr, LLVMShl, LLVMSub,
-    LLVMXor,
+    self, LLVMAShr, LLVMAdd, LLVMAnd, LLVMFAdd, LLVMFDiv, LLVMFMul, LLVMFSub, LLVMLShr, LLVMMul, LLVMOr, LLVMShl,
+    LLVMSub, LLVMXor,
 };
 use llvm_sys::LLVMRealPredicate::{LLVMRealOGT, LLVMRealOLT, LLVMRealULT, LLVMRealUNE};
 use tinyspec_ir::{Builder, Const, DType, NodeId, Op};
@@ -136,8 +135,8 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// A quotient, or a remainder. LLVM (22, at least) believes that 0 / 0 is 0 in lanes where it sees that both operands are 0, and
-    /// drops a select that replaces them: `SimplifyDemandedVectorElts`. The fence hides the divisor, and is no instruction.
+    /// A quotient or a remainder. Where both operands of a lane are known to be 0, LLVM 22 takes 0 / 0 for 0 and drops a select that
+    /// masks the lane (`SimplifyDemandedVectorElts`). The fence hides the divisor's lanes from it and emits no instruction.
     pub(super) fn quotient(&self, opcode: LLVMOpcode, a: Value, b: Value) -> Result<Value> {
         let hides = b.lanes > 1 && !self.is_gpu() && !self.emit.is_constant(b);
         let b = if hides { self.emit.call("llvm.arithmetic.fence", &[b])? } else { b };

@@ -83,14 +83,14 @@ fn gains(a: &Kernel, b: &Kernel, a_shape: &Shape, b_shape: &Shape, costs: &Costs
         && a.size + b.size <= costs.nodes
 }
 
-/// Do two kernels walk along each value that both read in the same way? Of a sum of rows and one of columns one would step from line
-/// to line.
+/// Whether two kernels read each value that they share along the same loops. Of a sum of rows and one of columns, one would stride
+/// from line to line.
 fn read_alike(walk: &mut Walk, a: &[DemandId], b: &[DemandId]) -> bool {
     let is_read_alike = |walk: &mut Walk, demand: DemandId| {
         let node = walk.needs[demand as usize].node;
-        let mut others = a.iter().filter(|&&other| walk.needs[other as usize].node == node).copied().peekable();
-        others.peek().is_none() || {
-            let others: SmallVec<[DemandId; 4]> = others.collect();
+        let others = a.iter().copied().filter(|&other| walk.needs[other as usize].node == node);
+        let others: SmallVec<[DemandId; 4]> = others.collect();
+        others.is_empty() || {
             let moves = walk.moves(demand);
             others.into_iter().any(|other| walk.moves(other) == moves)
         }

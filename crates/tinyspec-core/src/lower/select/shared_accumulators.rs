@@ -1,7 +1,7 @@
 //! Unrolled terms of a result share its accumulators.
 //!
-//! Expand gives each trip of an UNROLL Range accumulators of its own, which hide the latency of additions. A tile of many results
-//! hides it by itself, and spilled accumulators do not hide it.
+//! Expand gives each trip of an UNROLL Range its own accumulators, to hide the latency of additions. A tile of many results needs
+//! no more accumulators to hide it, and spilled ones do not help.
 
 use super::devectorize::layouts;
 use super::tile::Dims;

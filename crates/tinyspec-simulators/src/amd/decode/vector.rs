@@ -43,7 +43,7 @@ pub(in super::super) struct Source {
     pub negative_parts: [bool; 2],
     /// A register without modifiers.
     pub is_plain: bool,
-    /// Which bytes of the register, or of the pair of registers, are read.
+    /// Bit mask of the bytes that are read from the register or register pair.
     pub needs: u8,
 }
 

@@ -393,7 +393,7 @@ impl Wave {
         self.put_half(register, (half, false), &words, active, [0; 2]);
     }
 
-    /// Marks a register that an element was loaded to, given the lanes in which each of its bytes has been written.
+    /// Records which bytes of a register are written after a load; `known` has the lanes in which each loaded byte is.
     pub(super) fn mark_received(&mut self, access: &Access, register: usize, known: &[Mask], active: Mask) {
         let beyond = if access.is_signed { known[access.bytes - 1] } else { Mask::MAX };
         let extended = std::array::from_fn(|byte| if byte < access.bytes { known[byte] } else { beyond });

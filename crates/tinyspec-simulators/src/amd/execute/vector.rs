@@ -346,7 +346,7 @@ impl Wave {
         }
     }
 
-    /// Fetches a pair of registers; a single one is extended by zeros.
+    /// Fetches a register pair; a single register is zero-extended.
     #[inline(always)]
     fn fetch_long(&self, vector: &Vector, number: usize, part: usize, out: &mut Longs) {
         if vector.from[number].kind.count() == 1 {

@@ -1,4 +1,4 @@
-//! Bytes that nobody has written, beside bytes of the same register or word that somebody has.
+//! Unwritten bytes next to written bytes of the same register or word.
 
 use super::{CHIPS, SHAPE, Shape, prologue, renamed, try_run, wave};
 use tinyspec_simulators::Launch;
@@ -6,7 +6,7 @@ use tinyspec_simulators::Launch;
 /// Each lane writes its number to the first byte of its word in LOCAL memory and loads the word to `v3`.
 const BYTE: &str = "ds_write_b8 v1, v0\ns_wait\nds_read_b32 v3, v1\ns_wait\n";
 
-/// What each lane of a wave leaves in `v2` behind this start, or what is wrong.
+/// Runs `body` after [`BYTE`]: the `v2` of each lane, or the fault.
 fn run(chip: &str, body: &str) -> Result<Vec<u32>, String> {
     let lanes = wave(chip);
     let text = format!("{}{BYTE}{body}\nglobal_store_dword v1, v2, s[4:5]\ns_endpgm\n", prologue(chip, 1));
@@ -132,7 +132,7 @@ fn bytes_are_loaded_and_stored() {
         check_fault(chip, "v_mov_b32_e32 v2, 0\nds_read_u16_d16_hi v2, v1\ns_wait");
         check_fault(chip, "ds_read_i8 v2, v1 offset:1\ns_wait\nv_lshrrev_b32_e32 v2, 8, v2");
         check_fault(chip, "v_mov_b32_e32 v2, 0\nds_write_b16 v1, v3");
-        // Above a byte that nobody has written are zeros.
+        // The load zero-extends the unwritten byte.
         check(chip, "ds_read_u8 v2, v1 offset:1\ns_wait\nv_lshrrev_b32_e32 v2, 8, v2", |_| 0);
     }
 }

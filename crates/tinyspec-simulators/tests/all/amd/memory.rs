@@ -245,7 +245,7 @@ fn words_may_have_any_address() {
     }
 }
 
-/// Of a word with three written bytes these can be used.
+/// The written bytes of a partly written word can be used.
 #[test]
 fn a_word_may_be_written_in_part() {
     for chip in CHIPS {

@@ -60,7 +60,7 @@ const ACROSS: f64 = 1.05;
 const PACKING_CYCLES: f64 = 0.4;
 /// Cycles for a line from the second-level cache, several being under way.
 const LINE_CYCLES: f64 = 2.0;
-/// Cost factor of a cache line in a row too short for the hardware prefetcher (measured).
+/// Slowdown of fetching a cache line from a row too short for the hardware prefetcher (measured).
 const SHORT_ROW_FACTOR: f64 = 6.0;
 /// Rows of fewer bytes are that short.
 const SHORT_ROW_BYTES: f64 = 512.0;

@@ -13,7 +13,7 @@ pub(super) struct Dot {
     lane: usize,
     /// Heights of the tile along output axes.
     heights: SmallVec<[(usize, i64); 4]>,
-    /// The operand that is packed: it is not contiguous along the reduction.
+    /// The operand to pack, which is not contiguous along the reduction.
     packed: Option<usize>,
 }
 

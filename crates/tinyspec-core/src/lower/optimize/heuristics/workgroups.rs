@@ -23,7 +23,7 @@ const SECTOR: i64 = 32;
 /// Elements that a thread holds in registers: its part of a row, which is then loaded only once, or loads in flight. They take a
 /// quarter of 64 registers, with which 1024 threads fit on a processor.
 const HELD: i64 = 16;
-/// Results that a thread computes of what it reads, at least for that to be worth it, and at most.
+/// The fewest results of a thread that are worth a register tile, and the most.
 const TILE: [i64; 2] = [4, 8];
 /// Instructions of a thread that fit in the instruction cache: loops are not unrolled beyond them.
 const CODE: i64 = 2048;
@@ -106,19 +106,23 @@ impl Planner<'_> {
         Some(Sums { terms, count, outside, inside, has_rows })
     }
 
-    /// Elements that sums over `terms` read side by side along one of the axes; of a short axis, as much as it fills of a warp.
+    /// Elements that sums over `terms` read contiguously along one of the axes, weighted by the share of a warp that the axis fills.
     fn read_along(&self, terms: &[usize], axes: &[usize], limits: &Workgroups) -> f64 {
-        let is_inside = |access: usize| terms.iter().any(|&origin| self.depends(access, origin));
         let filled = |access: usize| {
             let along = axes.iter().filter(|&&origin| self.coefficient(access, origin) == 1);
             let longest = along.map(|&origin| self.trips(origin)).max().unwrap_or(0);
             longest.min(limits.warp as i64) as f64 / limits.warp.max(1) as f64
         };
-        let accesses = (0..self.kernel.accesses.len()).filter(|&access| is_inside(access));
-        accesses.map(|access| self.elements(access) * filled(access)).sum()
+        self.read_by(terms).map(|access| self.elements(access) * filled(access)).sum()
     }
 
-    /// Elements that an access reads, again and again.
+    /// The accesses of sums over `terms`.
+    fn read_by(&self, terms: &[usize]) -> impl Iterator<Item = usize> {
+        let is_inside = |&access: &usize| terms.iter().any(|&origin| self.depends(access, origin));
+        (0..self.kernel.accesses.len()).filter(is_inside)
+    }
+
+    /// Elements that an access loads, counting repeated loads of the same one.
     fn elements(&self, access: usize) -> f64 {
         let origins = (0..self.space.origins.len()).filter(|&origin| self.depends(access, origin));
         origins.map(|origin| self.trips(origin).max(1) as f64).product()
@@ -142,26 +146,22 @@ impl Planner<'_> {
         stores().next().is_some() && stores().all(|store| self.coefficient(store, origin) == 1)
     }
 
-    /// Gives each thread a tile of the results that most of what the sums read is shared by, as long as the threads that remain
+    /// Gives each thread a tile of results that share the loads of the operand that is read most, as long as the remaining threads
     /// fill the device. Returns the size of the tile.
     fn tile_sharing(&mut self, sums: &Sums, limits: &Workgroups) -> i64 {
-        let read = |&access: &usize| {
-            let is_term = |&origin: &usize| self.depends(access, origin);
-            !self.kernel.accesses[access].is_store && sums.terms.iter().flatten().any(is_term)
-        };
-        let accesses = (0..self.kernel.accesses.len()).filter(read);
-        let most = accesses.max_by(|&a, &b| self.elements(a).total_cmp(&self.elements(b)));
+        let terms = sums.terms.concat();
+        let most = self.read_by(&terms).max_by(|&a, &b| self.elements(a).total_cmp(&self.elements(b)));
         let Some(most) = most.filter(|_| sums.inside.is_empty() && self.kernel.reductions.len() == 1) else { return 1 };
         let team = if sums.has_rows { limits.size } else { limits.size / limits.warp.max(1) };
         let threads = self.trips_of(&sums.outside).saturating_mul((sums.count / HELD).clamp(1, team as i64));
         let enough = (threads / limits.capacity() as i64).min(TILE[1]);
-        // What lies side by side is for neighbours, unless they share a sum.
+        // The contiguous output stays with neighbouring threads, unless these share a sum.
         let others =
             sums.outside.iter().copied().filter(|&origin| sums.has_rows || Some(&origin) != sums.outside.first());
         let shared = others.filter(|&origin| !self.depends(most, origin)).max_by_key(|&origin| self.trips(origin));
-        let factor = shared.and_then(|origin| Some((origin, divisor(self.trips(origin), TILE[0], enough)?)));
-        let Some((origin, factor)) = factor else { return 1 };
-        self.split(origin, factor, AxisType::Upcast);
+        let Some(shared) = shared else { return 1 };
+        let Some(factor) = divisor(self.trips(shared), TILE[0], enough) else { return 1 };
+        self.split(shared, factor, AxisType::Upcast);
         factor
     }
 
@@ -228,7 +228,7 @@ impl Planner<'_> {
                 workgroups /= factor;
             }
             held /= self.held(origin);
-            // Windows of neighbouring results overlap: few elements for many terms.
+            // Overlapping windows need few elements for many terms.
             let overlaps = (0..self.kernel.accesses.len()).any(|access| self.windows(access).contains(&origin));
             held /= self.unroll(origin, if overlaps { HELD } else { held });
             held = held.max(1);

@@ -70,9 +70,9 @@ impl Moves {
     /// The longest dim that the innermost loop moves lies inside of a few short ones, such as the places of a pool:
     /// otherwise vectors would step over these.
     fn long_inside(&self, size: &[i64], innermost: usize) -> Option<SmallVec<[usize; 8]>> {
-        /// Elements that vectors would step over, at most: those of a window.
+        /// The longest stride that is worth avoiding this way: that of windows.
         const WINDOW: i64 = 32;
-        /// Elements of a vector, at the least.
+        /// The dim has to be longer than this.
         const SHORT: i64 = 8;
         let moved = (0..size.len()).filter(|&axis| self.by[axis].0.is_some() && self.by[axis].0 == self.last);
         let long = moved.max_by_key(|&axis| size[axis])?;

@@ -11,8 +11,8 @@ use tinyspec_ir::{Arg, AxisType, Op};
 const THREADS: [i64; 2] = [16, 16];
 /// Outputs of a thread along each of them, where there are enough for workgroups everywhere, and where there are few.
 const TILES: [i64; 2] = [8, 4];
-/// One in so many processors has to get a tile.
-const FEWEST: i64 = 8;
+/// Processors for each tile, at most.
+const PROCESSORS: i64 = 8;
 /// Columns and rows of a product that is worth copies of its operands.
 const LEAST: [i64; 2] = [64, 32];
 /// Terms of a block.
@@ -27,7 +27,8 @@ pub(super) struct Product {
 }
 
 impl Planner<'_> {
-    /// The kernel as a product of two matrices that are worth their copies. Of few results many threads share each.
+    /// The kernel as a product of two matrices that are worth their copies; where there are few results, threads
+    /// share each sum instead.
     pub(super) fn product(&self, limits: &Workgroups) -> Option<Product> {
         let [reduction] = self.kernel.reductions.as_slice() else { return None };
         let Arg::Reduce { op: Op::Add, .. } = self.graph.arg(reduction.node) else { return None };
@@ -48,7 +49,7 @@ impl Planner<'_> {
         let slot = |access: usize| slot(self.graph, self.kernel.accesses[access].buffer);
         let slots = [slot(panel)?, slot(rows)?];
         let tiles = self.trips_of(&self.outputs()) / (THREADS[0] * THREADS[1] * TILES[1].pow(2));
-        let is_large = tiles * FEWEST >= limits.processors as i64
+        let is_large = tiles * PROCESSORS >= limits.processors as i64
             && self.trips(column) >= LEAST[0]
             && self.trips(row) >= LEAST[1]
             && self.trips(term) >= BLOCK
