@@ -116,7 +116,7 @@ fn one(schedule: &mut Schedule, wish: Donation) -> Result<Option<bool>> {
     let bytes = graph.props(input).element_count().as_const().unwrap_or(0).max(0) as usize * graph.dtype(input).size();
     let is_copied = is_updated && kernel.as_ref().is_some_and(|(kernel, _)| kernel.is_copy);
     let saves = bytes >= LARGE || is_copied || kernel.as_ref().is_some_and(|(kernel, _)| kernel.is_partial);
-    Rebuild { writer, is_copied, buffer, input, kernel, readers, after, arguments }.run(schedule)?;
+    Rebuild { writer, is_copied, buffer, input, kernel, readers, after }.run(schedule)?;
     Ok(Some(saves))
 }
 
@@ -248,8 +248,6 @@ struct Rebuild {
     readers: Vec<usize>,
     /// Calls that need the result.
     after: FxHashSet<usize>,
-    /// The buffers of each Call.
-    arguments: Vec<Vec<NodeId>>,
 }
 
 impl Rebuild {
@@ -264,22 +262,18 @@ impl Rebuild {
                 () => 0,
             });
         }
-        // What holds each buffer.
-        let mut places: FxHashMap<NodeId, NodeId> = FxHashMap::default();
-        let place = |places: &FxHashMap<NodeId, NodeId>, buffer| places.get(&buffer).copied().unwrap_or(buffer);
-        let mut nodes: FxHashMap<usize, NodeId> = FxHashMap::default();
+        // What stands for each Call and each state of a buffer; nothing for a copy that is gone.
+        let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
         let mut calls = Vec::with_capacity(order.len());
         for number in order {
             let call = &schedule.calls[number];
-            let mut buffers = self.arguments[number].clone();
             let mut kernel = call.kernel;
+            let mut buffers = graph.sources(call.node)[1..].to_vec();
             if number == self.writer {
-                let mut state = place(&places, self.input);
-                if !self.readers.is_empty() {
-                    let before = [state].into_iter().chain(self.readers.iter().filter_map(|r| nodes.get(r)).copied());
-                    state = graph.add(Op::After, &before.collect::<Vec<_>>(), Arg::None)?;
-                }
-                places.insert(self.buffer, state);
+                let before = self.readers.iter().map(|&reader| new[&schedule.calls[reader].node]);
+                let before: Vec<NodeId> = [self.input].into_iter().chain(before).collect();
+                let place = if before.len() == 1 { self.input } else { graph.add(Op::After, &before, Arg::None)? };
+                new.insert(self.buffer, place);
                 if self.is_copied {
                     continue;
                 }
@@ -288,17 +282,15 @@ impl Rebuild {
                     kernel = graph.import(&own.graph, &[own.sink], |_, _| Ok(None))?[0];
                 }
             }
-            let sources: Vec<NodeId> =
-                [kernel].into_iter().chain(buffers.iter().map(|&buffer| place(&places, buffer))).collect();
+            let mut sources = vec![kernel];
+            for buffer in buffers {
+                sources.push(renewed(graph, buffer, &mut new)?);
+            }
             let node = graph.add(Op::Call, &sources, Arg::None)?;
             for location in &call.locations {
                 graph.locate(node, location.clone());
             }
-            for (&buffer, &state) in buffers[..call.outputs].iter().zip(&sources[1..]) {
-                let written = graph.add(Op::After, &[state, node], Arg::None)?;
-                places.insert(buffer, written);
-            }
-            nodes.insert(number, node);
+            new.insert(call.node, node);
             let mut hand_written = call.hand_written.clone();
             if let (Some(hand_written), Some((_, read)), true) =
                 (&mut hand_written, &self.kernel, number == self.writer)
@@ -307,11 +299,28 @@ impl Rebuild {
             }
             calls.push(KernelCall { node, kernel, hand_written, ..call.clone() });
         }
-        let leaves: Vec<NodeId> = schedule.outputs.iter().map(|&output| behind_after(graph, output)).collect();
-        schedule.outputs = leaves.into_iter().map(|output| place(&places, output)).collect();
+        for output in &mut schedule.outputs {
+            *output = renewed(graph, *output, &mut new)?;
+        }
         schedule.root = graph.add(Op::Sink, &schedule.outputs, Arg::None)?;
         schedule.buffers.retain(|&buffer| buffer != self.buffer);
         schedule.calls = calls;
         Ok(())
     }
+}
+
+/// The state of a buffer after what stands for the Calls that the old one is after.
+fn renewed(graph: &mut Graph, state: NodeId, new: &mut FxHashMap<NodeId, NodeId>) -> Result<NodeId> {
+    if let Some(&known) = new.get(&state) {
+        return Ok(known);
+    }
+    if graph.op(state) != Op::After {
+        return Ok(state);
+    }
+    let sources = graph.sources(state).to_vec();
+    let mut after = vec![renewed(graph, sources[0], new)?];
+    after.extend(sources[1..].iter().filter_map(|call| new.get(call)));
+    let renewed = if after.len() == 1 { after[0] } else { graph.add(Op::After, &after, Arg::None)? };
+    new.insert(state, renewed);
+    Ok(renewed)
 }
