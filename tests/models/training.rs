@@ -206,3 +206,42 @@ fn mistakes_are_named() -> Result<()> {
     assert!(error.contains("the loss must be a float scalar"), "{error}");
     Ok(())
 }
+
+/// Otherwise the next step would repeat the forward pass and the gradients for what the loss leaves undone.
+#[test]
+fn reading_the_loss_computes_the_whole_step() -> Result<()> {
+    let _alone = crate::alone();
+    for optimizer in optimizers() {
+        let (mut net, mut optimizer) = (Net::init(), optimizer());
+        for step in 0..3 {
+            let (x, labels) = data(step);
+            let loss = net.loss(&x, &labels);
+            let gradients = grad(&loss, &net.parameters())?;
+            optimizer.step(&mut net.parameters_mut(), &gradients)?;
+            loss.item::<f32>()?;
+            let undone: Vec<String> =
+                net.named_state().into_iter().filter(|(_, state)| !state.is_realized()).map(|(name, _)| name).collect();
+            assert!(undone.is_empty(), "{} leaves {undone:?}", optimizer.kind());
+        }
+    }
+    Ok(())
+}
+
+/// A step that nobody reads is computed by the next one, which leaves what its own forward pass makes.
+#[test]
+fn a_step_computes_the_one_before() -> Result<()> {
+    let _alone = crate::alone();
+    let (mut net, mut optimizer) = (Net::init(), Adam::new(0.01));
+    let mut before: Option<Vec<Tensor>> = None;
+    for step in 0..4 {
+        let (x, labels) = data(step);
+        let loss = net.loss(&x, &labels);
+        let gradients = grad(&loss, &net.parameters())?;
+        drop(loss);
+        optimizer.step(&mut net.parameters_mut(), &gradients)?;
+        assert!(before.iter().flatten().all(Tensor::is_realized), "{step}");
+        assert!(net.state().iter().all(|state| !state.is_realized()), "{step}");
+        before = Some(net.state().into_iter().cloned().collect());
+    }
+    Ok(())
+}

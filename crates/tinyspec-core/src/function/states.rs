@@ -44,6 +44,7 @@ pub fn update<M: Model>(model: &mut M, states: &mut dyn Iterator<Item = Option<T
                 *buffer = state;
                 buffer.without_gradient();
             } else {
+                buffer.become_loop_carried();
                 buffer.assign(&state);
                 waiting = waiting.max(buffer.waiting_states(MOST_WAITING));
             }

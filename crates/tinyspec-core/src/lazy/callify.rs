@@ -313,8 +313,8 @@ impl Walk {
         None
     }
 
-    /// If the roots need only some gradients of a `grad` call, all gradients of that call which the program still holds. Computed
-    /// one by one, each would repeat the forward pass in a program of its own.
+    /// If the roots need only some gradients of a `grad` call, what else belongs to the call and is still held by the program.
+    /// Computed one by one, each would repeat the forward pass in a program of its own.
     pub fn gradients_beside(&self) -> Vec<Arc<Node>> {
         let mut calls: SmallVec<[&Arc<[Weak<Node>]>; 1]> = SmallVec::new();
         for gradients in self.entries.iter().filter_map(|entry| entry.node.gradients()) {
@@ -338,11 +338,13 @@ impl Walk {
         beside
     }
 
-    /// The newest states of optimisers whose earlier states the roots need. Left to the next step, they would repeat the forward
-    /// pass and the gradients.
+    /// The states that replace those that the walk reads. Left to the next step, they would repeat the forward pass and the
+    /// gradients. Later ones are left to it, as they are made of its forward pass.
     pub fn states_beside(&self) -> Vec<Arc<Node>> {
-        let newest = self.leaf_nodes().filter_map(|node| node.newest_state());
-        let mut waiting: Vec<Arc<Node>> = newest.filter(|node| node.is_awaited()).collect();
+        let read =
+            self.entries.iter().flat_map(|entry| &entry.sources).map(|&source| &self.entries[source as usize].node);
+        let mut waiting: Vec<Arc<Node>> =
+            read.filter_map(|node| node.next_state()).filter(|node| node.is_awaited()).collect();
         if !waiting.is_empty() {
             let mut known = self.root_hashes();
             waiting.retain(|node| known.insert(node.hash));

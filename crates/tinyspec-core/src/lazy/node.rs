@@ -38,10 +38,10 @@ pub(crate) struct Node {
     runs_on_the_way: AtomicU8,
     /// Whether a gradient has been taken through this node.
     is_differentiated: AtomicBool,
-    /// All results of the `grad` call that returned this gradient.
+    /// What is computed with this gradient.
     gradients: OnceLock<Arc<[Weak<Node>]>>,
-    /// Whether an optimiser remembers this state.
-    is_remembered: AtomicBool,
+    /// Whether a training loop carries this state from step to step.
+    is_loop_carried: AtomicBool,
     /// The state that an assignment replaced this one with.
     next_state: OnceLock<Weak<Node>>,
     state: RwLock<State>,
@@ -97,7 +97,7 @@ impl Node {
             runs_on_the_way: AtomicU8::new(0),
             is_differentiated: AtomicBool::new(false),
             gradients: OnceLock::new(),
-            is_remembered: AtomicBool::new(false),
+            is_loop_carried: AtomicBool::new(false),
             next_state: OnceLock::new(),
             state: RwLock::new(state),
         }
@@ -229,9 +229,10 @@ impl Node {
         self.handles.load(Ordering::Relaxed) < HANDLE && !is_copy
     }
 
-    /// Whether the program has a tensor of this node and no run has computed it.
+    /// Whether no run has computed this node, and the program has a tensor of it or will need it: a loop-carried state that is
+    /// replaced, but still alive, is what the next one is computed from.
     pub fn is_awaited(&self) -> bool {
-        !self.is_realized() && !self.is_unheld()
+        !self.is_realized() && (!self.is_unheld() || self.is_loop_carried.load(Ordering::Relaxed))
     }
 
     /// Counts a run that computed this node as an intermediate value and did not keep it.
@@ -334,38 +335,38 @@ impl Node {
         }
     }
 
-    /// Notes that these are the gradients of one call.
-    pub fn become_gradients(nodes: &[&Arc<Node>]) {
-        let all: Arc<[Weak<Node>]> = nodes.iter().map(|node| Arc::downgrade(node)).collect();
-        for node in nodes.iter().filter(|_| nodes.len() > 1) {
+    /// Notes that these are the gradients of one call, to be computed together, along with `states`.
+    pub fn become_gradients(nodes: &[&Arc<Node>], states: &[Arc<Node>]) {
+        let all: Arc<[Weak<Node>]> = nodes.iter().copied().chain(states).map(Arc::downgrade).collect();
+        for node in nodes.iter().filter(|_| all.len() > 1) {
             // A node that an earlier call returned stays with that call.
             let _ = node.gradients.set(all.clone());
         }
     }
 
-    /// All results of the `grad` call that returned this gradient, if there are several.
+    /// What the first run that needs this gradient computes: all results of the `grad` call that returned it, and new states of
+    /// buffers. None where there is nothing else.
     pub fn gradients(&self) -> Option<&Arc<[Weak<Node>]>> {
         self.gradients.get()
     }
 
-    /// An optimiser remembers this state: from now on [`newest_state`](Node::newest_state) finds the states that replace it.
-    pub fn become_remembered(&self) {
-        self.is_remembered.store(true, Ordering::Relaxed);
+    /// A training loop carries this state: from now on [`next_state`](Node::next_state) finds the one that replaces it.
+    pub fn become_loop_carried(&self) {
+        self.is_loop_carried.store(true, Ordering::Relaxed);
     }
 
-    /// Records that `next` was assigned to this node's tensor, if an optimiser remembers it.
+    /// Records that `next` was assigned to this node's tensor, if it is loop-carried.
     pub fn replace_by(&self, next: &Arc<Node>) {
-        if self.is_remembered.load(Ordering::Relaxed) {
-            next.become_remembered();
+        if self.is_loop_carried.load(Ordering::Relaxed) {
+            next.become_loop_carried();
             // If a clone was assigned before, that assignment stays.
             let _ = self.next_state.set(Arc::downgrade(next));
         }
     }
 
-    /// The last of the states that have replaced this one, if an optimiser remembers it.
-    pub fn newest_state(&self) -> Option<Arc<Node>> {
-        let next = |node: &Node| node.next_state.get()?.upgrade();
-        std::iter::successors(next(self), |node| next(node)).last()
+    /// The state that has replaced this one, where anybody still needs it.
+    pub fn next_state(&self) -> Option<Arc<Node>> {
+        self.next_state.get()?.upgrade()
     }
 
     /// The graph of a Function's body.

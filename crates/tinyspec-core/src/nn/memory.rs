@@ -175,7 +175,7 @@ pub(super) fn begin(memory: &mut [Memory], weights: &[&mut Tensor]) -> Result<()
         memory.start(weights)?;
     }
     compute(remembered(memory))?;
-    remembered(memory).for_each(Tensor::become_remembered);
+    weights.iter().map(|weight| &**weight).chain(remembered(memory)).for_each(Tensor::become_loop_carried);
     Ok(())
 }
 

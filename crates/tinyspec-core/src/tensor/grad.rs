@@ -106,7 +106,9 @@ pub(crate) fn connected(
         return refuse(message, "leave it out of the wanted tensors");
     }
     let located = |error: tinyspec_ir::Error| Error::from(error.at(location));
-    let mut opened = settled_walk(&roots)?.open(&roots[1..]).map_err(located)?;
+    let walk = settled_walk(&roots)?;
+    let states = walk.states_beside();
+    let mut opened = walk.open(&roots[1..]).map_err(located)?;
     let (graph, origins) = (&mut opened.graph, &mut opened.origins);
     let written = graph.len();
     let ones = {
@@ -176,17 +178,18 @@ pub(crate) fn connected(
     let gradients: Result<Vec<Option<Tensor>>> =
         gradients.into_iter().map(|gradient| gradient.map(&mut tensor).transpose()).collect();
     if let Ok(gradients) = &gradients {
-        become_gradients(gradients.iter().flatten());
+        become_gradients(gradients.iter().flatten(), &states);
     }
     roots[0].become_differentiated();
     origins.values().for_each(|origin| origin.become_differentiated());
     gradients
 }
 
-/// Makes the first run that needs some of these gradients compute all of them.
-pub(crate) fn become_gradients<'a>(tensors: impl Iterator<Item = &'a Tensor>) {
+/// Makes the first run that needs some of these gradients compute all of them, and the `states` that the forward pass has
+/// given its buffers.
+pub(crate) fn become_gradients<'a>(tensors: impl Iterator<Item = &'a Tensor>, states: &[Arc<Node>]) {
     let nodes: Vec<&Arc<Node>> = tensors.filter_map(|tensor| tensor.node().ok()).collect();
-    Node::become_gradients(&nodes);
+    Node::become_gradients(&nodes, states);
 }
 
 /// The maxima that `gradients` compare with their terms, with the views in between, if any of these nodes is already in memory.

@@ -182,10 +182,10 @@ impl Tensor {
         *self = next;
     }
 
-    /// An optimiser remembers this: a run that needs its old state also computes the one assigned to it.
-    pub(crate) fn become_remembered(&self) {
+    /// This is a state that a training loop carries: a run that needs it also computes the one assigned to it.
+    pub(crate) fn become_loop_carried(&self) {
         if let Ok(node) = self.node() {
-            node.become_remembered();
+            node.become_loop_carried();
         }
     }
 
