@@ -189,11 +189,11 @@ impl Variant {
         start(&mut self.memory, weights, gradients)?;
         let [rate, step, powers @ .., first, second] = &mut self.memory;
         keep(&step[0] + 1.0, &mut step[0]);
-        let betas = options.betas.map(Tensor::scalar);
-        let factors = betas.into_iter().chain([momentum(options.betas[0], &step[0])]);
-        for (power, factor) in powers.iter_mut().zip(factors) {
-            keep(&power[0] * factor, &mut power[0]);
+        for (power, beta) in powers.iter_mut().zip(options.betas) {
+            keep(&power[0] * beta, &mut power[0]);
         }
+        let momenta = &mut powers[2][0];
+        keep(&*momenta * momentum(options.betas[0], &step[0]), momenta);
         let count = Count { step: step[0].clone(), powers: powers.each_ref().map(|power| power[0].clone()) };
         let decay = options.weight_decay;
         let memories = first.iter_mut().zip(second.iter_mut());

@@ -91,6 +91,26 @@ fn what_is_remembered_of_weights_is_computed_with_them() -> Result<(), Error> {
     Ok(())
 }
 
+/// The numbers that they remember go where the weights are.
+#[test]
+fn optimisers_step_on_devices_that_are_not_the_default() -> Result<(), Error> {
+    let learned = |device: &str, mut optimizer: Box<dyn Optimizer>| -> Result<Vec<f32>, Error> {
+        let mut weight = Tensor::from_slice(&[0.5f32, -1.5, 2.0], [3]).to(device);
+        for _ in 0..3 {
+            let gradients = grad(&weight.square().sum(.., false), &[&weight])?;
+            optimizer.step(&mut [&mut weight], &gradients)?;
+        }
+        weight.to_vec()
+    };
+    for (here, there) in each_optimizer().into_iter().zip(each_optimizer()) {
+        let kind = here.kind();
+        let (here, there) = (learned("cpu", here)?, learned("interpreter", there)?);
+        let is_near = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-4;
+        assert!(here.iter().zip(&there).all(is_near), "{kind}: {here:?}, {there:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn weights_survive_a_file() -> Result<(), Error> {
     let folder = std::env::temp_dir().join(format!("tinyspec-weights-{}", std::process::id()));
