@@ -30,10 +30,6 @@ pub fn einsum(b: &mut dyn Builder, equation: &str, tensors: &[NodeId]) -> Result
         let dtype = dtype_of(b, x);
         narrow = Some(narrow.map_or(dtype, |other| other.promote(dtype).unwrap_or(dtype)));
         let x = cast(b, x, of_sum(dtype))?;
-        let shape = shape_of(b, x);
-        if labels.len() != shape.len() {
-            return Err(wrong(format!("a term of {} axes for {}", labels.len(), show(&shape))));
-        }
         operands.push(diagonals(b, Labelled { x, labels })?);
     }
     // Without a sum there is nothing to do early.
@@ -94,8 +90,16 @@ impl Equation {
                 None => term.chars().collect(),
             }
         };
+        let texts = terms;
         let terms: Vec<Vec<char>> =
-            terms.iter().zip(tensors).map(|(term, &x)| expand_term(term, shape_of(b, x).len())).collect();
+            texts.iter().zip(tensors).map(|(term, &x)| expand_term(term, shape_of(b, x).len())).collect();
+        for ((text, labels), &x) in texts.iter().zip(&terms).zip(tensors) {
+            let shape = shape_of(b, x);
+            if labels.len() != shape.len() {
+                let count = labels.len();
+                return Err(wrong(format!("`{text}` in `{equation}` has {count} axes, but the tensor is {}", show(&shape))));
+            }
+        }
         let order = sorted(terms.iter().flatten());
         for label in order.iter().filter(|label| label.is_ascii_alphabetic()) {
             let mut lengths = terms.iter().zip(tensors).flat_map(|(term, &x)| {

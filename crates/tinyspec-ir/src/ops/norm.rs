@@ -52,10 +52,10 @@ pub fn rms_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, eps: f64) -> Res
     })
 }
 
-/// Refuses a parameter that would make the result larger than `x`.
+/// Refuses a parameter that is not of the sizes of `x`, or would make the result larger.
 fn fits(b: &dyn Builder, op: &str, x: NodeId, name: &str, parameter: NodeId) -> Result<()> {
     let (shape, found) = (shape_of(b, x), shape_of(b, parameter));
-    if crate::dim::broadcast(&shape, &found).is_none_or(|both| both == shape) {
+    if crate::dim::broadcast(&shape, &found).is_some_and(|both| both == shape) {
         return Ok(());
     }
     let message = format!("`{name}` of shape {} for rows of {}", show(&found), show(&shape));

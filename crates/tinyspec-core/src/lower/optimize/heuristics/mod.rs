@@ -122,7 +122,10 @@ impl Planner<'_> {
     /// Lanes of a vector along an axis. Where vectors can be masked, an axis shorter than one takes the narrowest that holds
     /// it: no more instructions than a scalar takes.
     fn lanes_along(&self, origin: usize, lanes: i64) -> i64 {
-        let trips = self.trips(origin);
+        self.lanes_for(self.trips(origin), lanes)
+    }
+
+    fn lanes_for(&self, trips: i64, lanes: i64) -> i64 {
         let is_narrow = self.target.masked_access && (self.narrowest(lanes)..lanes).contains(&trips);
         if is_narrow { (trips as u64).next_power_of_two() as i64 } else { lanes }
     }

@@ -87,14 +87,19 @@ impl Planner<'_> {
 
     /// A tile whose places meet their taps in turn, if that is not too much code.
     fn in_turn_over_taps(&self, tile: Window, taps: i64, places: i64) -> Option<Window> {
-        let lanes = self.lanes();
-        let turn = tile.turns.iter().find(|turn| turn.0 == tile.lane).map_or(1, |turn| turn.1);
-        let rest = (self.trips(tile.lane) + turn - 1) / turn;
+        let rest = self.rest_of(&tile);
+        let lanes = self.lanes_for(rest, self.lanes());
         let fits = taps <= PRODUCTS && taps * places <= PRODUCTS_WITH_GATES && rest * 2 >= lanes;
         // Where a row ends is then a constant, too.
         let vectors = (rest + lanes - 1) / lanes;
         let is_row = rest % lanes != 0 && taps * places * vectors <= PRODUCTS_OF_TILE;
         fits.then(|| Window { vectors: if is_row { vectors } else { 1 }, ..tile })
+    }
+
+    /// Places along the lanes that meet the same taps.
+    fn rest_of(&self, tile: &Window) -> i64 {
+        let turn = tile.turns.iter().find(|turn| turn.0 == tile.lane).map_or(1, |turn| turn.1);
+        (self.trips(tile.lane) + turn - 1) / turn
     }
 
     /// The access that reads windows along the lanes, and whether these step over taps that lie side by side.
@@ -297,7 +302,7 @@ impl Planner<'_> {
 
     /// The kernel under one of these tiles.
     pub(super) fn tile_window(mut self, window: &Window) -> Self {
-        let own = if window.turns.is_empty() { self.lanes_along(window.lane, self.lanes()) } else { self.lanes() };
+        let own = self.lanes_for(self.rest_of(window), self.lanes());
         let mut lanes = own * window.vectors;
         // Only whole vectors bypass the caches.
         if self.space.nontemporal
