@@ -1,7 +1,7 @@
 //! What changes the length of axes by data-independent indices: other ways to pad, and interpolation.
 
 use super::creation::{arange_dim, size};
-use super::movement::{cat, expand, flip, narrow, transpose};
+use super::movement::{cat, expand, flip, narrow, repeat_interleave, reshape, transpose};
 use super::{axis_of, cast, dtype_of, shape_of, to_float, within};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
@@ -178,9 +178,45 @@ fn resized(
             _ if mode == "nearest" => (before, Dim::from(0), after),
             _ => (&before * 2, before.clone(), 2 * after),
         };
-        x = resample(b, x, axis, (from, to), (&step, &start, unit.max(1)), way)?;
+        x = match whole_steps(from, to, (&step, &start, unit)).filter(|_| !between) {
+            Some(Steps::Repeat(count)) => repeat_interleave(b, x, count, axis as i64)?,
+            Some(Steps::Pick { start, step }) => every(b, x, axis, (start, step), to)?,
+            None => resample(b, x, axis, (from, to), (&step, &start, unit.max(1)), way)?,
+        };
     }
     Ok(x)
+}
+
+/// Nearest elements, where the lengths are multiples of each other.
+enum Steps {
+    /// Each element so many times.
+    Repeat(i64),
+    /// One of `step` elements, from `start` on.
+    Pick { start: i64, step: i64 },
+}
+
+/// Element `i` of the result is the one at `(i · step + start) / unit`.
+fn whole_steps(from: &Dim, to: i64, (step, start, unit): (&Dim, &Dim, i64)) -> Option<Steps> {
+    let (from, step, start) = (from.as_const()?, step.as_const()?, start.as_const()?);
+    // `start` is less than a step.
+    if step > 0 && unit % step == 0 && from.checked_mul(unit / step)? == to {
+        return Some(Steps::Repeat(unit / step));
+    }
+    let is_whole = unit > 0 && step % unit == 0;
+    let pick = Steps::Pick { start: start / unit.max(1), step: step / unit.max(1) };
+    (is_whole && to.checked_mul(step / unit)? == from).then_some(pick)
+}
+
+/// Of each `step` elements along an axis the one at `start`.
+fn every(b: &mut dyn Builder, x: NodeId, axis: usize, (start, step): (i64, i64), count: i64) -> Result<NodeId> {
+    let shape = shape_of(b, x);
+    let (mut split, mut picked) = (shape.clone(), shape);
+    split[axis] = Dim::from(count);
+    split.insert(axis + 1, Dim::from(step));
+    picked[axis] = Dim::from(count);
+    let x = reshape(b, x, &split)?;
+    let x = narrow(b, x, axis as i64 + 1, start, 1)?;
+    reshape(b, x, &picked)
 }
 
 /// How a value between elements is made of them.
@@ -224,7 +260,7 @@ fn resample(
     for dim in along.iter_mut().skip(1) {
         *dim = Dim::from(1);
     }
-    let share = super::movement::reshape(b, share, &along)?;
+    let share = reshape(b, share, &along)?;
     let last = size(b, &(from - 1), dtype)?;
     let neighbour = |b: &mut dyn Builder, distance: i64| {
         let distance = number(b, distance);

@@ -40,6 +40,16 @@ impl Renderer<'_, '_> {
             (DType::F32, DType::BF16) => self.narrow_to_bf16(value),
             (DType::F64, DType::BF16) => self.narrow_to_bf16(self.narrow_to_odd(value)?),
             (_, DType::BF16) if from.is_float() => self.convert(self.convert(value, from, DType::F32)?, DType::F32, to),
+            // An f32 holds all of such an integer; of one of 8 bits, its upper half does.
+            (_, DType::BF16) if source.bits() <= 8 => {
+                let single = self.convert(value, from, DType::F32)?;
+                let bits = self.emit.convert(LLVMBitCast, single, Kind::I32)?;
+                let upper = self.emit.binary(LLVMLShr, bits, self.emit.int(Kind::I32, lanes, 16))?;
+                self.emit.convert(LLVMTrunc, upper, Kind::I16)
+            }
+            (_, DType::BF16) if source.bits() <= 16 => {
+                self.narrow_to_bf16(self.convert(value, from, DType::F32)?)
+            }
             (_, DType::BF16) => self.convert(self.convert(value, from, DType::F64)?, DType::F64, to),
             (_, DType::Bool) if source.is_float() => {
                 let zero = self.emit.float(source, lanes, 0.0);
@@ -76,6 +86,23 @@ impl Renderer<'_, '_> {
     fn saturate(&self, value: Value, to: DType) -> Result<Value> {
         let (least, greatest) = to.int_range().unwrap_or((0, 1));
         let lanes = value.lanes;
+        let kind = Kind::of(to);
+        let to_int = |inside: Value| match kind.bits() {
+            // Machines convert to 32 and 64 bits.
+            ..32 => self.emit.convert(LLVMTrunc, self.emit.convert(LLVMFPToSI, inside, Kind::I32)?, kind),
+            _ => self.emit.convert(if to.is_unsigned() { LLVMFPToUI } else { LLVMFPToSI }, inside, kind),
+        };
+        if kind.bits() * 2 <= value.kind.bits() {
+            // The float type holds the bounds themselves: values are clamped to them.
+            let low = self.emit.float(value.kind, lanes, least as f64);
+            let high = self.emit.float(value.kind, lanes, greatest as f64);
+            let is_below = self.emit.compare_floats(LLVMRealOLT, value, high)?;
+            let bounded = self.emit.select(is_below, value, high)?;
+            let is_above = self.emit.compare_floats(LLVMRealOGT, bounded, low)?;
+            let converted = to_int(self.emit.select(is_above, bounded, low)?)?;
+            let nan = self.emit.compare_floats(LLVMRealUNO, value, value)?;
+            return self.emit.select(nan, self.emit.int(kind, lanes, 0), converted);
+        }
         // Both bounds are powers of two (or 0), so exact.
         let low = self.emit.float(value.kind, lanes, least as f64);
         let high = self.emit.float(value.kind, lanes, (greatest + 1) as f64);
@@ -84,13 +111,7 @@ impl Renderer<'_, '_> {
         let nan = self.emit.compare_floats(LLVMRealUNO, value, value)?;
         let outside = self.emit.binary(LLVMOr, self.emit.binary(LLVMOr, above, below)?, nan)?;
         let inside = self.emit.select(outside, self.emit.float(value.kind, lanes, 0.0), value)?;
-        let kind = Kind::of(to);
-        let converted = if kind.bits() < 32 {
-            // Machines convert to 32 and 64 bits.
-            self.emit.convert(LLVMTrunc, self.emit.convert(LLVMFPToSI, inside, Kind::I32)?, kind)?
-        } else {
-            self.emit.convert(if to.is_unsigned() { LLVMFPToUI } else { LLVMFPToSI }, inside, kind)?
-        };
+        let converted = to_int(inside)?;
         let upper = self.emit.select(above, self.emit.int(kind, lanes, greatest as i64), converted)?;
         if least == 0 {
             return Ok(upper);

@@ -19,6 +19,7 @@ mod rebuild;
 mod recomputation;
 mod refusal;
 pub(super) mod rename;
+mod reversal;
 pub(crate) mod scatter;
 mod space;
 pub mod transforms;
@@ -51,6 +52,7 @@ pub const CANONICAL: &[Pass] = &[
     pass(Stage::Optimize, "domains",     Form::Ranges, Form::Ranges, |graph, sink, _| windows::simplify(graph, sink)),
     pass(Stage::Optimize, "rename",      Form::Ranges, Form::Ranges, |graph, sink, _| rename::rename(graph, sink)),
     pass(Stage::Optimize, "delinearize", Form::Ranges, Form::Ranges, |graph, sink, _| delinearize::delinearize(graph, sink)),
+    pass(Stage::Optimize, "reversal",    Form::Ranges, Form::Ranges, |graph, sink, _| reversal::reverse(graph, sink)),
     pass(Stage::Optimize, "strict",      Form::Ranges, Form::Ranges, |graph, sink, _| packed_dot::as_written(graph, sink)),
     pass(Stage::Optimize, "signs",       Form::Ranges, Form::Ranges, bounds::write),
 ];

@@ -195,13 +195,17 @@ impl Planner<'_> {
         const WORK: usize = 24;
         // Four lines: what the processor fetches together.
         const BESIDE: i64 = 4;
+        // Shorter vectors lose less than those that are read element by element.
+        const SHORTEST: i64 = 4;
         let Some(other) = self.crossing(lane) else { return false };
         // The last square may be partial.
-        let fits = |origin: usize| match self.trips(origin) {
+        let fits = |origin: usize, lanes: i64| match self.trips(origin) {
             trips if trips % lanes == 0 => trips > lanes,
             trips => self.may_leave_out_lanes() && trips >= FULL * lanes,
         };
-        if work > WORK || !self.kernel.reductions.is_empty() || !fits(lane) || !fits(other) || lanes < 4 {
+        let mut sizes = std::iter::successors(Some(lanes), |lanes| Some(lanes / 2)).take_while(|&lanes| lanes >= SHORTEST);
+        let Some(lanes) = sizes.find(|&lanes| fits(lane, lanes) && fits(other, lanes)) else { return false };
+        if work > WORK || !self.kernel.reductions.is_empty() {
             return false;
         }
         self.split(other, lanes, AxisType::Upcast);

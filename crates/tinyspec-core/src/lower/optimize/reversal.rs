@@ -1,0 +1,56 @@
+//! Loop reversal: a loop that Loads walk backwards through memory, and no Store walks from element to element, runs the other way.
+//!
+//! A rotated image is then a transposed one, whose tiles are turned in registers.
+
+use crate::lower::replace::replace_in_loop;
+use tinyspec_ir::affine::Affine;
+use tinyspec_ir::{Arg, AxisType, Graph, NodeId, Op, Result};
+
+/// The kernel with such loops reversed. The terms of a Reduce keep their order.
+pub(super) fn reverse(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+    let mut sink = sink;
+    while let Some((range, trips)) = find(graph, sink) {
+        let position = Affine::number(trips - 1).plus(&Affine::atom(range).scale(-1));
+        sink = replace_in_loop(graph, sink, range, &position)?;
+    }
+    Ok(sink)
+}
+
+/// A loop to reverse, and its trips.
+fn find(graph: &Graph, sink: NodeId) -> Option<(NodeId, i64)> {
+    let order = graph.reachable(&[sink]);
+    let (mut loads, mut stores): (Vec<Affine>, Vec<Affine>) = Default::default();
+    for &node in &order {
+        let sums = match graph.op(node) {
+            Op::Load => &mut loads,
+            Op::Store | Op::AtomicAdd => &mut stores,
+            _ => continue,
+        };
+        if let &[_, index] = graph.sources(graph.source(node, 0)) {
+            sums.push(Affine::of(graph, index));
+        }
+    }
+    let is_backwards = |&(range, _): &(NodeId, i64)| {
+        let mut steps = loads.iter().map(|sum| sum.coefficient(range)).filter(|&step| step != 0).peekable();
+        steps.peek().is_some()
+            && steps.clone().any(|step| step == -1)
+            && steps.all(|step| step < 0)
+            && stores.iter().all(|sum| sum.coefficient(range).abs() > 1)
+            && !carries(graph, &order, range)
+    };
+    let loops = order.iter().filter_map(|&node| {
+        let Arg::Range { axis: AxisType::Loop, .. } = *graph.arg(node) else { return None };
+        Some((node, i64::try_from(graph.as_int(graph.source(node, 0))?).ok()?))
+    });
+    loops.into_iter().find(is_backwards)
+}
+
+/// Does a condition compare the Range with that of a Reduce, as in a running sum, which is carried from trip to trip?
+fn carries(graph: &Graph, order: &[NodeId], range: NodeId) -> bool {
+    let is_reduced = |node: &NodeId| matches!(graph.arg(*node), Arg::Range { axis: AxisType::Reduce, .. });
+    let mut compared = order.iter().filter(|&&node| matches!(graph.op(node), Op::CmpLt | Op::CmpNe));
+    compared.any(|&node| {
+        let made_of = graph.reachable(&[node]);
+        made_of.contains(&range) && made_of.iter().any(is_reduced)
+    })
+}
