@@ -97,7 +97,10 @@ impl Equation {
             let shape = shape_of(b, x);
             if labels.len() != shape.len() {
                 let count = labels.len();
-                return Err(wrong(format!("`{text}` in `{equation}` has {count} axes, but the tensor is {}", show(&shape))));
+                return Err(wrong(format!(
+                    "`{text}` in `{equation}` has {count} axes, but the tensor is {}",
+                    show(&shape)
+                )));
             }
         }
         let order = sorted(terms.iter().flatten());

@@ -47,9 +47,7 @@ impl Renderer<'_, '_> {
                 let upper = self.emit.binary(LLVMLShr, bits, self.emit.int(Kind::I32, lanes, 16))?;
                 self.emit.convert(LLVMTrunc, upper, Kind::I16)
             }
-            (_, DType::BF16) if source.bits() <= 16 => {
-                self.narrow_to_bf16(self.convert(value, from, DType::F32)?)
-            }
+            (_, DType::BF16) if source.bits() <= 16 => self.narrow_to_bf16(self.convert(value, from, DType::F32)?),
             (_, DType::BF16) => self.convert(self.convert(value, from, DType::F64)?, DType::F64, to),
             (_, DType::Bool) if source.is_float() => {
                 let zero = self.emit.float(source, lanes, 0.0);

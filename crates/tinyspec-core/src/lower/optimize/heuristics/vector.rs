@@ -203,7 +203,8 @@ impl Planner<'_> {
             trips if trips % lanes == 0 => trips > lanes,
             trips => self.may_leave_out_lanes() && trips >= FULL * lanes,
         };
-        let mut sizes = std::iter::successors(Some(lanes), |lanes| Some(lanes / 2)).take_while(|&lanes| lanes >= SHORTEST);
+        let mut sizes =
+            std::iter::successors(Some(lanes), |lanes| Some(lanes / 2)).take_while(|&lanes| lanes >= SHORTEST);
         let Some(lanes) = sizes.find(|&lanes| fits(lane, lanes) && fits(other, lanes)) else { return false };
         if work > WORK || !self.kernel.reductions.is_empty() {
             return false;
