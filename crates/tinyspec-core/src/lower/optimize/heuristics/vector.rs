@@ -5,7 +5,7 @@ use crate::lower::optimize::transforms::{OptOp, Padto, Pipeline, Split};
 use crate::lower::select::decompose::Sizes;
 use crate::lower::select::devectorize::stride::MAX_STRIDE;
 use smallvec::SmallVec;
-use tinyspec_ir::AxisType;
+use tinyspec_ir::{AxisType, NodeId, Op};
 
 /// The number of full tiles beside which the cost of a partial one is negligible.
 const FULL: i64 = 4;
@@ -98,10 +98,13 @@ impl Planner<'_> {
                 };
                 if !self.take_turns(last, lanes) && !self.turn(last, lanes, work) && !self.in_turn(last, lanes, work) {
                     self.places_beside(last, work);
-                    match accumulates && self.trips(last) >= 8 * vectors * lanes {
+                    if accumulates && self.trips(last) >= 8 * vectors * lanes {
                         // Of many runs only the last has masks.
-                        true => self.split(last, vectors * lanes, AxisType::Upcast),
-                        false => self.split_by_vectors(last, lanes, vectors, AxisType::Upcast),
+                        self.split(last, vectors * lanes, AxisType::Upcast);
+                    } else if let Some(whole) = self.row_of_parts(last, lanes).filter(|_| !accumulates) {
+                        self.split(last, whole, AxisType::Upcast);
+                    } else {
+                        self.split_by_vectors(last, lanes, vectors, AxisType::Upcast);
                     }
                     self.block(last);
                 }
@@ -362,6 +365,23 @@ impl Planner<'_> {
         if let Some(places) = places.filter(|_| work <= WORK && self.kernel.reductions.is_empty()) {
             self.split(places, self.trips(places), AxisType::Upcast);
         }
+    }
+
+    /// Elements of a tile that is a whole row, with its padding, where what is read depends on the place in the row: in such a tile
+    /// it is known for each vector.
+    fn row_of_parts(&self, last: usize, lanes: i64) -> Option<i64> {
+        /// Instructions of a tile, at most: as much code as is good for one loop.
+        const MOST: i64 = 2048;
+        const VECTORS: i64 = 16;
+        let range = self.space.origins[last].range;
+        let decides = |node: &&NodeId| {
+            let of = |node: NodeId| self.kernel.sums.get(&node).map_or(0, |sum| sum.coefficient(range));
+            self.graph.op(**node) == Op::CmpLt && self.graph.sources(**node).iter().any(|&side| of(side) != 0)
+        };
+        let vectors = (self.trips(last) + lanes - 1) / lanes;
+        let is_whole = self.target.masked_access || self.trips(last) % lanes == 0;
+        let fits = is_whole && (2..=VECTORS).contains(&vectors) && self.instructions() as i64 * vectors <= MOST;
+        (fits && self.kernel.order.iter().any(|node| decides(&node))).then_some(vectors * lanes)
     }
 
     /// The output axis that some read is contiguous in, while it steps from line to line along `lane`.
