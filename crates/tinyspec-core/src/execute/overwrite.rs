@@ -206,7 +206,7 @@ impl Drop for Overwriting {
 }
 
 /// Waits until states that a walk met are settled. What replaces them is computed then, and the next walk does not get to
-/// them; `lost` holds those of the walk before.
+/// them; `lost` holds those of the walks before.
 ///
 /// # Errors
 /// When a state was lost before the walk, to a run that failed.
@@ -220,8 +220,7 @@ pub(super) fn wait(states: &[Arc<Node>], lost: &mut Vec<Arc<Node>>) -> Result<()
         }));
     }
     drop(OVERWRITING.write().unwrap_or_else(PoisonError::into_inner));
-    lost.clear();
-    lost.extend(states.iter().filter(|state| !state.is_taken()).cloned());
+    lost.extend(states.iter().filter(|state| state.is_overwritten() && !state.is_taken()).cloned());
     Ok(())
 }
 

@@ -232,7 +232,8 @@ impl Node {
     /// Whether no run has computed this node, and the program has a tensor of it or will need it: a loop-carried state that is
     /// replaced, but still alive, is what the next one is computed from.
     pub fn is_awaited(&self) -> bool {
-        !self.is_realized() && (!self.is_unheld() || self.is_loop_carried.load(Ordering::Relaxed))
+        let is_lazy = matches!(&*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Lazy(_));
+        is_lazy && (!self.is_unheld() || self.is_loop_carried.load(Ordering::Relaxed))
     }
 
     /// Counts a run that computed this node as an intermediate value and did not keep it.

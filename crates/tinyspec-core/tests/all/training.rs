@@ -91,6 +91,35 @@ fn what_is_remembered_of_weights_is_computed_with_them() -> Result<(), Error> {
     Ok(())
 }
 
+/// States that a later step has overwritten in place are not computed again.
+#[test]
+fn losses_are_read_in_any_order() -> Result<(), Error> {
+    const STEPS: usize = 3;
+    let run = |optimizer: &mut dyn Optimizer, order: [usize; STEPS]| -> Result<[f32; STEPS], Error> {
+        let x = Tensor::arange(6).cast(DType::F32).reshape([6, 1]).expand([6, 64]) * 0.1;
+        let (mut w, mut b) = (Tensor::full([64, 4200], 0.01f32), Tensor::full([64], 0.01f32));
+        realize_all(&[&w, &b])?;
+        let mut losses = vec![];
+        for _ in 0..STEPS {
+            let loss = (&x * &b).tanh().matmul(&w).tanh().square().mean(.., false);
+            let gradients = grad(&loss, &[&w, &b])?;
+            optimizer.step(&mut [&mut w, &mut b], &gradients)?;
+            losses.push(loss);
+        }
+        let mut read = [0.0; STEPS];
+        for step in order {
+            read[step] = losses[step].item()?;
+        }
+        Ok(read)
+    };
+    for (mut forwards, mut backwards) in each_optimizer().into_iter().zip(each_optimizer()) {
+        let (forwards, backwards) = (run(&mut *forwards, [0, 1, 2])?, run(&mut *backwards, [2, 0, 1])?);
+        let is_near = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-4 * a.abs();
+        assert!(forwards.iter().zip(&backwards).all(is_near), "{forwards:?}, {backwards:?}");
+    }
+    Ok(())
+}
+
 /// The numbers that they remember go where the weights are.
 #[test]
 fn optimisers_step_on_devices_that_are_not_the_default() -> Result<(), Error> {

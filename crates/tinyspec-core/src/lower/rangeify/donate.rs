@@ -226,12 +226,16 @@ fn is_safe(graph: &Graph, sink: NodeId, to: NodeId, from: NodeId) -> bool {
     let before: FxHashSet<NodeId> = graph.reachable(&[store]).into_iter().collect();
     let reduces: Vec<NodeId> = live.iter().copied().filter(|&node| graph.op(node) == Op::Reduce).collect();
     let reduced: FxHashSet<NodeId> = graph.reachable(&reduces).into_iter().collect();
-    live.iter().filter(|&&node| graph.sources(node).contains(&from)).all(|&address| {
+    let addresses: FxHashSet<NodeId> =
+        live.iter().copied().filter(|&node| graph.sources(node).contains(&from)).collect();
+    let is_same = |&address: &NodeId| {
         graph.op(address) == Op::Index
             && matches!(graph.sources(address), &[_, index] if index == place || Affine::of(graph, index) == stored)
-            && before.contains(&address)
             && !reduced.contains(&address)
-    })
+    };
+    // Another store may read the same place by a Load of its own.
+    let mut readers = live.iter().filter(|&&node| graph.sources(node).iter().any(|source| addresses.contains(source)));
+    addresses.iter().all(is_same) && readers.all(|reader| before.contains(reader))
 }
 
 /// The schedule anew, with one Call that writes an input.
