@@ -22,6 +22,7 @@ mod reduce;
 #[path = "../simulators.rs"]
 mod simulators;
 mod stages;
+mod states;
 
 use check::{check, describe, guarded};
 use program::{Family, Program};
@@ -54,6 +55,18 @@ proptest! {
     #[test]
     fn smooth_programs_agree(program in any_program(Family::Smooth)) {
         check(&program).map_err(|error| TestCaseError::fail(format!("{error}\n{}", describe(&program))))?;
+    }
+}
+
+proptest! {
+    #![proptest_config(programs(48))]
+
+    #[test]
+    fn reads_change_no_state(
+        size in prop::sample::select(vec![3usize, 17, 520]),
+        steps in prop::collection::vec((any::<states::Step>(), prop::option::weighted(0.3, any::<u16>())), 1..24),
+    ) {
+        states::check(size, &steps).map_err(TestCaseError::fail)?;
     }
 }
 

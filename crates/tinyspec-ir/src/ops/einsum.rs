@@ -54,6 +54,10 @@ fn wrong(message: String) -> Error {
     Error::new(ErrorKind::Value, "einsum", message).help("an equation reads like `ij,jk->ik`, one term a tensor")
 }
 
+fn mismatch(message: String, help: &str) -> Error {
+    Error::new(ErrorKind::Shape, "einsum", message).help(help)
+}
+
 impl Equation {
     fn of(b: &dyn Builder, text: &str, tensors: &[NodeId]) -> Result<Equation> {
         let equation: String = text.chars().filter(|c| !c.is_whitespace()).collect();
@@ -97,10 +101,8 @@ impl Equation {
             let shape = shape_of(b, x);
             if labels.len() != shape.len() {
                 let count = labels.len();
-                return Err(wrong(format!(
-                    "`{text}` in `{equation}` has {count} axes, but the tensor is {}",
-                    show(&shape)
-                )));
+                let message = format!("`{text}` in `{equation}` has {count} axes, but the tensor is {}", show(&shape));
+                return Err(mismatch(message, "a term has a letter for each axis, or `...` for those that are left"));
             }
         }
         let order = sorted(terms.iter().flatten());
@@ -115,7 +117,8 @@ impl Equation {
             if let Some(first) = lengths.next()
                 && let Some(other) = lengths.find(|length| *length != first)
             {
-                return Err(wrong(format!("`{label}` of `{equation}` is an axis of {first} and one of {other}")));
+                let message = format!("`{label}` of `{equation}` is an axis of {first} and one of {other}");
+                return Err(mismatch(message, "axes of the same letter have the same size"));
             }
         }
         let output: Vec<char> = match output {
