@@ -45,7 +45,7 @@ impl Run {
             2 => state.assign(&small(&(&x + y.sum(0, true)))),
             3 => state.assign(&small(&(&y + x.max(1, true)))),
             4 => state.assign(&small(&(&x - y.flip([1])))),
-            5 => state.set(row, &small(&(x.at(row) + 1.0))),
+            5 => state.set(row, small(&(x.at(row) + 1.0))),
             6 => state.set((.., low..high), x.at((.., low..high))),
             7 => state.set(row, f32::from(b % 8)),
             8 => *state = small(&(&*state * 3.0 + &x)),
