@@ -367,11 +367,12 @@ impl Planner<'_> {
         }
     }
 
-    /// Elements of a tile that is a whole row, with its padding, where what is read depends on the place in the row: in such a tile
-    /// it is known for each vector.
+    /// The elements of a whole row, padded to vectors, if conditions on the place in the row decide what is read: in a tile of the
+    /// row they are constants for most vectors.
     fn row_of_parts(&self, last: usize, lanes: i64) -> Option<i64> {
         /// Instructions of a tile, at most: as much code as is good for one loop.
         const MOST: i64 = 2048;
+        /// Vectors of a tile, at most.
         const VECTORS: i64 = 16;
         let range = self.space.origins[last].range;
         let decides = |node: &&NodeId| {
