@@ -227,7 +227,7 @@ fn reading_the_loss_computes_the_whole_step() -> Result<()> {
     Ok(())
 }
 
-/// A step that nobody reads is computed by the next one, which leaves what its own forward pass makes.
+/// A step that nothing reads is computed by the next one, without what the next forward pass assigns.
 #[test]
 fn a_step_computes_the_one_before() -> Result<()> {
     let _alone = crate::alone();

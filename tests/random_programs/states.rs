@@ -1,8 +1,8 @@
-//! Random programs over tensors that are assigned: what a program reads, and when, changes no value.
+//! Random programs that assign tensors: what a program reads, and when, does not affect any value.
 
 use tinyspec::prelude::*;
 
-/// Tensors that are assigned, all of them matrices of whole numbers, so that every order of a sum gives the same.
+/// The number of assigned tensors: matrices of whole numbers, so that sums are exact in any order.
 const STATES: usize = 4;
 
 /// Numbers that decide a step.
@@ -14,7 +14,7 @@ fn columns(size: usize, from: u16, count: u16) -> (usize, usize) {
     (first, first + 1 + count as usize % (size - first))
 }
 
-/// Small again, whatever was computed.
+/// Values modulo 128, which stay exact.
 fn small(x: &Tensor) -> Tensor {
     x - (x / 128.0).floor() * 128.0
 }
@@ -27,7 +27,7 @@ fn starts(size: usize) -> Vec<Tensor> {
 /// A run of a program.
 struct Run {
     states: Vec<Tensor>,
-    /// What was made of states on the way, read in the end.
+    /// Values computed from states on the way, read at the end.
     kept: Vec<Tensor>,
 }
 
@@ -55,7 +55,7 @@ impl Run {
         }
     }
 
-    /// Computes the states and kept tensors that the bits of a number name, in one order or the other.
+    /// Realizes the states and kept tensors that the low bits of `which` select, in reverse order if its top bit is set.
     fn read(&self, which: u16) -> Result<()> {
         let named = |number: usize| which >> (number % 15) & 1 == 1;
         let all = self.states.iter().chain(&self.kept).enumerate();
@@ -71,7 +71,7 @@ impl Run {
     }
 }
 
-/// Runs a program with a read after some steps, and once with everything computed after every step and no memory shared.
+/// Runs a program lazily, with reads after some steps, and eagerly, with everything realized after each step and no memory reused.
 pub fn check(size: usize, steps: &[(Step, Option<u16>)]) -> Result<(), String> {
     let message = |error: Error| format!("{error}\n{steps:?}");
     let mut lazy = Run { states: starts(size), kept: vec![] };

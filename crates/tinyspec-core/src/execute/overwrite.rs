@@ -220,7 +220,7 @@ pub(super) fn wait(states: &[Arc<Node>], lost: &mut Vec<Arc<Node>>) -> Result<()
         }));
     }
     drop(OVERWRITING.write().unwrap_or_else(PoisonError::into_inner));
-    lost.extend(states.iter().filter(|state| state.is_overwritten() && !state.is_taken()).cloned());
+    lost.extend(states.iter().filter(|state| state.is_gone()).cloned());
     Ok(())
 }
 

@@ -313,7 +313,7 @@ impl Walk {
         None
     }
 
-    /// If the roots need only some gradients of a `grad` call, what else belongs to the call and is still held by the program.
+    /// If the roots need only some gradients of a `grad` call, everything else of that call that is still to be computed.
     /// Computed one by one, each would repeat the forward pass in a program of its own.
     pub fn gradients_beside(&self) -> Vec<Arc<Node>> {
         let mut calls: SmallVec<[&Arc<[Weak<Node>]>; 1]> = SmallVec::new();
@@ -338,8 +338,8 @@ impl Walk {
         beside
     }
 
-    /// The states that replace those that the walk reads. Left to the next step, they would repeat the forward pass and the
-    /// gradients. Later ones are left to it, as they are made of its forward pass.
+    /// The states assigned over those that the walk reads: computed in the next step, they would repeat the forward pass and the
+    /// gradients. States assigned after these depend on the next forward pass, and are left to that step.
     pub fn states_beside(&self) -> Vec<Arc<Node>> {
         let read =
             self.entries.iter().flat_map(|entry| &entry.sources).map(|&source| &self.entries[source as usize].node);

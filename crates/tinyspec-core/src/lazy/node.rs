@@ -229,8 +229,8 @@ impl Node {
         self.handles.load(Ordering::Relaxed) < HANDLE && !is_copy
     }
 
-    /// Whether no run has computed this node, and the program has a tensor of it or will need it: a loop-carried state that is
-    /// replaced, but still alive, is what the next one is computed from.
+    /// Whether this node is still to be computed: no run has done so, and the program either holds a tensor of it or, if it is a
+    /// loop-carried state, computes the next state from it.
     pub fn is_awaited(&self) -> bool {
         let is_lazy = matches!(&*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Lazy(_));
         is_lazy && (!self.is_unheld() || self.is_loop_carried.load(Ordering::Relaxed))
@@ -288,9 +288,9 @@ impl Node {
         matches!(&*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Taken(_) | State::Gone)
     }
 
-    /// Its memory is being overwritten.
-    pub fn is_taken(&self) -> bool {
-        matches!(&*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Taken(_))
+    /// Its memory has been overwritten, for good.
+    pub fn is_gone(&self) -> bool {
+        matches!(&*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Gone)
     }
 
     /// Takes the memory away, if nobody but this node and the caller has it.
@@ -345,18 +345,18 @@ impl Node {
         }
     }
 
-    /// What the first run that needs this gradient computes: all results of the `grad` call that returned it, and new states of
-    /// buffers. None where there is nothing else.
+    /// Everything that the first run that needs this gradient computes: all results of its `grad` call and the new states of
+    /// buffers. `None` if that is this gradient alone.
     pub fn gradients(&self) -> Option<&Arc<[Weak<Node>]>> {
         self.gradients.get()
     }
 
-    /// A training loop carries this state: from now on [`next_state`](Node::next_state) finds the one that replaces it.
+    /// Marks this state as loop-carried: from now on [`next_state`](Node::next_state) finds the state assigned over it.
     pub fn become_loop_carried(&self) {
         self.is_loop_carried.store(true, Ordering::Relaxed);
     }
 
-    /// Records that `next` was assigned to this node's tensor, if it is loop-carried.
+    /// Records `next` as the state assigned over this one, if this one is loop-carried.
     pub fn replace_by(&self, next: &Arc<Node>) {
         if self.is_loop_carried.load(Ordering::Relaxed) {
             next.become_loop_carried();
@@ -365,7 +365,7 @@ impl Node {
         }
     }
 
-    /// The state that has replaced this one, where anybody still needs it.
+    /// The state assigned over this one, if it is still alive.
     pub fn next_state(&self) -> Option<Arc<Node>> {
         self.next_state.get()?.upgrade()
     }

@@ -65,8 +65,8 @@ pub trait Optimizer {
     /// Assigns the updated values to the weights, lazily. The weights and their order must be the same in every step.
     ///
     /// One step at a time waits to be computed: where weights or [`state`](Optimizer::state) still wait for the one before,
-    /// they are computed first, without what the loss of that step had in common with them. So realise the loss and the weights
-    /// of a step together: the run that computes the weights also computes the new state.
+    /// these are computed first. Reading the loss of a step, or any of its weights, computes all that the step assigns in the same
+    /// run, which shares the forward pass.
     ///
     /// # Errors
     /// When there are not as many gradients as weights, a gradient does not have the shape of its weight, a weight does not have a

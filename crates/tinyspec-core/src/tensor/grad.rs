@@ -185,8 +185,8 @@ pub(crate) fn connected(
     gradients
 }
 
-/// Makes the first run that needs some of these gradients compute all of them, and the `states` that the forward pass has
-/// given its buffers.
+/// Makes the first run that needs some of these gradients compute all of them, along with the `states` that the forward pass
+/// has assigned to buffers.
 pub(crate) fn become_gradients<'a>(tensors: impl Iterator<Item = &'a Tensor>, states: &[Arc<Node>]) {
     let nodes: Vec<&Arc<Node>> = tensors.filter_map(|tensor| tensor.node().ok()).collect();
     Node::become_gradients(&nodes, states);

@@ -182,7 +182,7 @@ impl Tensor {
         *self = next;
     }
 
-    /// This is a state that a training loop carries: a run that needs it also computes the one assigned to it.
+    /// Marks this state as loop-carried: a run that reads it also computes the state assigned over it.
     pub(crate) fn become_loop_carried(&self) {
         if let Ok(node) = self.node() {
             node.become_loop_carried();

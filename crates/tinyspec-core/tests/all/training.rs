@@ -120,7 +120,7 @@ fn losses_are_read_in_any_order() -> Result<(), Error> {
     Ok(())
 }
 
-/// The numbers that they remember go where the weights are.
+/// Their state moves to the device of the weights.
 #[test]
 fn optimisers_step_on_devices_that_are_not_the_default() -> Result<(), Error> {
     let learned = |device: &str, mut optimizer: Box<dyn Optimizer>| -> Result<Vec<f32>, Error> {

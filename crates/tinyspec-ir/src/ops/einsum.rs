@@ -65,18 +65,18 @@ impl Equation {
             Some((inputs, output)) => (inputs.to_string(), Some(output.to_string())),
             None => (equation.clone(), None),
         };
-        let terms: Vec<&str> = inputs.split(',').collect();
-        if terms.len() != tensors.len() {
-            return Err(wrong(format!("`{equation}` has {} terms for {} tensors", terms.len(), tensors.len())));
+        let texts: Vec<&str> = inputs.split(',').collect();
+        if texts.len() != tensors.len() {
+            return Err(wrong(format!("`{equation}` has {} terms for {} tensors", texts.len(), tensors.len())));
         }
-        for term in terms.iter().copied().chain(output.as_deref()) {
+        for term in texts.iter().copied().chain(output.as_deref()) {
             if !term.replacen("...", "", 1).chars().all(|label| label.is_ascii_alphabetic()) {
                 return Err(wrong(format!("`{term}` in `{equation}` is not made of letters and one `...`")));
             }
         }
         // Axes hidden in `...` get names of their own, no letters, right-aligned.
         let mut ellipsis = 0;
-        for (term, &x) in terms.iter().zip(tensors) {
+        for (term, &x) in texts.iter().zip(tensors) {
             if term.contains("...") {
                 ellipsis = ellipsis.max((shape_of(b, x).len() + 3).saturating_sub(term.len()));
             }
@@ -94,7 +94,6 @@ impl Equation {
                 None => term.chars().collect(),
             }
         };
-        let texts = terms;
         let terms: Vec<Vec<char>> =
             texts.iter().zip(tensors).map(|(term, &x)| expand_term(term, shape_of(b, x).len())).collect();
         for ((text, labels), &x) in texts.iter().zip(&terms).zip(tensors) {

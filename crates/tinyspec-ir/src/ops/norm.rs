@@ -52,7 +52,7 @@ pub fn rms_norm(b: &mut dyn Builder, x: NodeId, weight: NodeId, eps: f64) -> Res
     })
 }
 
-/// Refuses a parameter that is not of the sizes of `x`, or would make the result larger.
+/// Refuses a parameter that does not broadcast to the shape of `x`.
 fn fits(b: &dyn Builder, op: &str, x: NodeId, name: &str, parameter: NodeId) -> Result<()> {
     let (shape, found) = (shape_of(b, x), shape_of(b, parameter));
     if crate::dim::broadcast(&shape, &found).is_some_and(|both| both == shape) {

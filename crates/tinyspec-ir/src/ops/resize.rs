@@ -2,6 +2,7 @@
 
 use super::creation::{arange_dim, size};
 use super::movement::{cat, expand, flip, narrow, repeat_interleave, reshape, transpose};
+use super::slice::{self, Slice};
 use super::{axis_of, cast, dtype_of, shape_of, to_float, within};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
@@ -178,45 +179,37 @@ fn resized(
             _ if mode == "nearest" => (before, Dim::from(0), after),
             _ => (&before * 2, before.clone(), 2 * after),
         };
-        x = match whole_steps(from, to, (&step, &start, unit)).filter(|_| !between) {
-            Some(Steps::Repeat(count)) => repeat_interleave(b, x, count, axis as i64)?,
-            Some(Steps::Pick { start, step }) => every(b, x, axis, (start, step), to)?,
+        x = match whole_factor(from, to, (&step, &start, unit)).filter(|_| !between) {
+            Some(Factor::Up(repeats)) => repeat_interleave(b, x, repeats, axis as i64)?,
+            Some(Factor::Down(picked)) => {
+                let mut slices = vec![Slice::ALL; axis];
+                slices.push(picked);
+                slice::get(b, op, x, &slices)?
+            }
             None => resample(b, x, axis, (from, to), (&step, &start, unit.max(1)), way)?,
         };
     }
     Ok(x)
 }
 
-/// Nearest elements, where the lengths are multiples of each other.
-enum Steps {
-    /// Each element so many times.
-    Repeat(i64),
-    /// One of `step` elements, from `start` on.
-    Pick { start: i64, step: i64 },
+/// Nearest-neighbour resizing where one length is a multiple of the other.
+enum Factor {
+    /// How often each element is repeated.
+    Up(i64),
+    /// The elements that stay.
+    Down(Slice),
 }
 
-/// Element `i` of the result is the one at `(i · step + start) / unit`.
-fn whole_steps(from: &Dim, to: i64, (step, start, unit): (&Dim, &Dim, i64)) -> Option<Steps> {
+/// The factor, if it is whole; element `i` of the result is the one at `(i · step + start) / unit`, where `start` is below `step`.
+fn whole_factor(from: &Dim, to: i64, (step, start, unit): (&Dim, &Dim, i64)) -> Option<Factor> {
     let (from, step, start) = (from.as_const()?, step.as_const()?, start.as_const()?);
-    // `start` is less than a step.
     if step > 0 && unit % step == 0 && from.checked_mul(unit / step)? == to {
-        return Some(Steps::Repeat(unit / step));
+        return Some(Factor::Up(unit / step));
     }
-    let is_whole = unit > 0 && step % unit == 0;
-    let pick = Steps::Pick { start: start / unit.max(1), step: step / unit.max(1) };
-    (is_whole && to.checked_mul(step / unit)? == from).then_some(pick)
-}
-
-/// Of each `step` elements along an axis the one at `start`.
-fn every(b: &mut dyn Builder, x: NodeId, axis: usize, (start, step): (i64, i64), count: i64) -> Result<NodeId> {
-    let shape = shape_of(b, x);
-    let (mut split, mut picked) = (shape.clone(), shape);
-    split[axis] = Dim::from(count);
-    split.insert(axis + 1, Dim::from(step));
-    picked[axis] = Dim::from(count);
-    let x = reshape(b, x, &split)?;
-    let x = narrow(b, x, axis as i64 + 1, start, 1)?;
-    reshape(b, x, &picked)
+    if unit < 1 || step % unit != 0 || to.checked_mul(step / unit)? != from {
+        return None;
+    }
+    Some(Factor::Down(Slice::Span { start: Some(start / unit), stop: None, step: step / unit }))
 }
 
 /// How a value between elements is made of them.

@@ -40,7 +40,7 @@ impl Renderer<'_, '_> {
             (DType::F32, DType::BF16) => self.narrow_to_bf16(value),
             (DType::F64, DType::BF16) => self.narrow_to_bf16(self.narrow_to_odd(value)?),
             (_, DType::BF16) if from.is_float() => self.convert(self.convert(value, from, DType::F32)?, DType::F32, to),
-            // An f32 holds all of such an integer; of one of 8 bits, its upper half does.
+            // f32 represents these integers exactly; those of 8 bits fit its upper half.
             (_, DType::BF16) if source.bits() <= 8 => {
                 let single = self.convert(value, from, DType::F32)?;
                 let bits = self.emit.convert(LLVMBitCast, single, Kind::I32)?;
@@ -85,28 +85,27 @@ impl Renderer<'_, '_> {
         let (least, greatest) = to.int_range().unwrap_or((0, 1));
         let lanes = value.lanes;
         let kind = Kind::of(to);
+        // A power of two (or 0), so exact.
+        let low = self.emit.float(value.kind, lanes, least as f64);
+        let nan = self.emit.compare_floats(LLVMRealUNO, value, value)?;
         let to_int = |inside: Value| match kind.bits() {
             // Machines convert to 32 and 64 bits.
             ..32 => self.emit.convert(LLVMTrunc, self.emit.convert(LLVMFPToSI, inside, Kind::I32)?, kind),
             _ => self.emit.convert(if to.is_unsigned() { LLVMFPToUI } else { LLVMFPToSI }, inside, kind),
         };
         if kind.bits() * 2 <= value.kind.bits() {
-            // The float type holds the bounds themselves: values are clamped to them.
-            let low = self.emit.float(value.kind, lanes, least as f64);
+            // Both bounds are exact in the float type: clamp to them.
             let high = self.emit.float(value.kind, lanes, greatest as f64);
             let is_below = self.emit.compare_floats(LLVMRealOLT, value, high)?;
             let bounded = self.emit.select(is_below, value, high)?;
             let is_above = self.emit.compare_floats(LLVMRealOGT, bounded, low)?;
             let converted = to_int(self.emit.select(is_above, bounded, low)?)?;
-            let nan = self.emit.compare_floats(LLVMRealUNO, value, value)?;
             return self.emit.select(nan, self.emit.int(kind, lanes, 0), converted);
         }
-        // Both bounds are powers of two (or 0), so exact.
-        let low = self.emit.float(value.kind, lanes, least as f64);
+        // The first number beyond the range is a power of two as well.
         let high = self.emit.float(value.kind, lanes, (greatest + 1) as f64);
         let above = self.emit.compare_floats(LLVMRealOGE, value, high)?;
         let below = self.emit.compare_floats(LLVMRealOLT, value, low)?;
-        let nan = self.emit.compare_floats(LLVMRealUNO, value, value)?;
         let outside = self.emit.binary(LLVMOr, self.emit.binary(LLVMOr, above, below)?, nan)?;
         let inside = self.emit.select(outside, self.emit.float(value.kind, lanes, 0.0), value)?;
         let converted = to_int(inside)?;

@@ -1,7 +1,8 @@
-//! Loop reversal: a loop that Loads walk backwards through memory, and no Store walks from element to element, runs the other way.
+//! Loop reversal: an output loop along which Loads have stride -1, and no Store is contiguous, runs in the opposite direction.
 //!
-//! A rotated image is then a transposed one, whose tiles are turned in registers.
+//! This makes a rotation a transpose, whose tiles are transposed in registers.
 
+use crate::lower::live::trips;
 use crate::lower::replace::replace_in_loop;
 use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Arg, AxisType, Graph, NodeId, Op, Result};
@@ -30,19 +31,16 @@ fn find(graph: &Graph, sink: NodeId) -> Option<(NodeId, i64)> {
             sums.push(Affine::of(graph, index));
         }
     }
-    let is_backwards = |&(range, _): &(NodeId, i64)| {
-        let mut steps = loads.iter().map(|sum| sum.coefficient(range)).filter(|&step| step != 0).peekable();
-        steps.peek().is_some()
-            && steps.clone().any(|step| step == -1)
-            && steps.all(|step| step < 0)
-            && stores.iter().all(|sum| sum.coefficient(range).abs() > 1)
+    let is_backwards = |range: NodeId| {
+        let stride = |sum: &Affine| sum.coefficient(range);
+        loads.iter().any(|sum| stride(sum) == -1)
+            && loads.iter().all(|sum| stride(sum) <= 0)
+            && stores.iter().all(|sum| stride(sum).abs() > 1)
             && !carries(graph, &order, range)
     };
-    let loops = order.iter().filter_map(|&node| {
-        let Arg::Range { axis: AxisType::Loop, .. } = *graph.arg(node) else { return None };
-        Some((node, i64::try_from(graph.as_int(graph.source(node, 0))?).ok()?))
-    });
-    loops.into_iter().find(is_backwards)
+    let mut loops =
+        order.iter().copied().filter(|&node| matches!(graph.arg(node), Arg::Range { axis: AxisType::Loop, .. }));
+    loops.find_map(|range| Some((range, trips(graph, range)?)).filter(|_| is_backwards(range)))
 }
 
 /// Does a condition compare the Range with that of a Reduce, as in a running sum, which is carried from trip to trip?

@@ -266,7 +266,7 @@ impl Rebuild {
                 () => 0,
             });
         }
-        // What stands for each Call and each state of a buffer; nothing for a copy that is gone.
+        // The new node of each Call and each state of a buffer. A copy that is left out has none.
         let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
         let mut calls = Vec::with_capacity(order.len());
         for number in order {
@@ -313,7 +313,7 @@ impl Rebuild {
     }
 }
 
-/// The state of a buffer after what stands for the Calls that the old one is after.
+/// The state of a buffer over the new Calls.
 fn renewed(graph: &mut Graph, state: NodeId, new: &mut FxHashMap<NodeId, NodeId>) -> Result<NodeId> {
     if let Some(&known) = new.get(&state) {
         return Ok(known);

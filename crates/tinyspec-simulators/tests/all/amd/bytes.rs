@@ -6,7 +6,7 @@ use tinyspec_simulators::Launch;
 /// Each lane writes its number to the first byte of its word in LOCAL memory and loads the word to `v3`.
 const BYTE: &str = "ds_write_b8 v1, v0\ns_wait\nds_read_b32 v3, v1\ns_wait\n";
 
-/// Runs `body` after [`BYTE`]: the `v2` of each lane, or the fault.
+/// Runs `body` after [`BYTE`] and returns `v2` of each lane, or the fault.
 fn run(chip: &str, body: &str) -> Result<Vec<u32>, String> {
     let lanes = wave(chip);
     let text = format!("{}{BYTE}{body}\nglobal_store_dword v1, v2, s[4:5]\ns_endpgm\n", prologue(chip, 1));

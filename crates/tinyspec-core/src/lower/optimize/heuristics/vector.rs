@@ -198,7 +198,7 @@ impl Planner<'_> {
         const WORK: usize = 24;
         // Four lines: what the processor fetches together.
         const BESIDE: i64 = 4;
-        // Shorter vectors lose less than those that are read element by element.
+        /// The side of the smallest block: shorter vectors are no faster than single elements.
         const SHORTEST: i64 = 4;
         let Some(other) = self.crossing(lane) else { return false };
         // The last square may be partial.
@@ -367,22 +367,20 @@ impl Planner<'_> {
         }
     }
 
-    /// The elements of a whole row, padded to vectors, if conditions on the place in the row decide what is read: in a tile of the
-    /// row they are constants for most vectors.
+    /// The length of a row, padded to whole vectors, if comparisons with the position in the row decide what is read: with the
+    /// whole row in the tile, they are constants for most vectors.
     fn row_of_parts(&self, last: usize, lanes: i64) -> Option<i64> {
         /// Instructions of a tile, at most: as much code as is good for one loop.
         const MOST: i64 = 2048;
         /// Vectors of a tile, at most.
         const VECTORS: i64 = 16;
         let range = self.space.origins[last].range;
-        let decides = |node: &&NodeId| {
-            let of = |node: NodeId| self.kernel.sums.get(&node).map_or(0, |sum| sum.coefficient(range));
-            self.graph.op(**node) == Op::CmpLt && self.graph.sources(**node).iter().any(|&side| of(side) != 0)
-        };
+        let moves = |side: &NodeId| self.kernel.sums.get(side).is_some_and(|sum| sum.coefficient(range) != 0);
+        let decides = |&node: &NodeId| self.graph.op(node) == Op::CmpLt && self.graph.sources(node).iter().any(moves);
         let vectors = (self.trips(last) + lanes - 1) / lanes;
         let is_whole = self.target.masked_access || self.trips(last) % lanes == 0;
         let fits = is_whole && (2..=VECTORS).contains(&vectors) && self.instructions() as i64 * vectors <= MOST;
-        (fits && self.kernel.order.iter().any(|node| decides(&node))).then_some(vectors * lanes)
+        (fits && self.kernel.order.iter().any(decides)).then_some(vectors * lanes)
     }
 
     /// The output axis that some read is contiguous in, while it steps from line to line along `lane`.

@@ -96,7 +96,7 @@ impl Planner<'_> {
         fits.then(|| Window { vectors: if is_row { vectors } else { 1 }, ..tile })
     }
 
-    /// Places along the lanes that meet the same taps.
+    /// The number of places along the lane axis that meet the same taps.
     fn rest_of(&self, tile: &Window) -> i64 {
         let turn = tile.turns.iter().find(|turn| turn.0 == tile.lane).map_or(1, |turn| turn.1);
         (self.trips(tile.lane) + turn - 1) / turn

@@ -23,7 +23,7 @@ const SECTOR: i64 = 32;
 /// Elements that a thread holds in registers: its part of a row, which is then loaded only once, or loads in flight. They take a
 /// quarter of 64 registers, with which 1024 threads fit on a processor.
 const HELD: i64 = 16;
-/// The fewest results of a thread that are worth a register tile, and the most.
+/// The minimum and the maximum number of results in the register tile of a thread.
 const TILE: [i64; 2] = [4, 8];
 /// Instructions of a thread that fit in the instruction cache: loops are not unrolled beyond them.
 const CODE: i64 = 2048;
