@@ -220,3 +220,51 @@ fn nested_reductions() {
         assert_same(&volume(&tensor(&x, &[3, 5, 7], device)), &expected);
     });
 }
+
+uop! { <N, M>
+    fn above(x: &Global<f32, N, M>) -> Global<f32, N> as y {
+        for i in global(N) {
+            let mut total = 0.0f32;
+            for j in reduce(N) {
+                let mut row = 0.0f32;
+                for k in reduce(M) { row += x[j, k]; }
+                if j > i { total += row; }
+            }
+            y[i] = total;
+        }
+    }
+
+    <N, M>
+    fn triangles(x: &Global<f32, N, M>) -> Global<f32, N> as y {
+        for i in global(N) {
+            let mut total = 0.0f32;
+            for j in reduce(N) {
+                let mut rows = 0.0f32;
+                for k in reduce(N) {
+                    let mut row = 0.0f32;
+                    for l in reduce(M) { row += x[k, l]; }
+                    if k < j { rows += row; }
+                }
+                if j > i { total += rows; }
+            }
+            y[i] = total;
+        }
+    }
+}
+
+/// Only the outer reduction depends on the parallel index: what is left of a vector needs inner loops of its own.
+#[test]
+fn reductions_inside_of_one_that_depends_on_the_row() {
+    each_device(|device| {
+        for n in [3, 16, 17, 33] {
+            let x = numbers(n * 4, 10);
+            let sums: Vec<f32> = x.chunks(4).map(|row| row.iter().sum()).collect();
+            let x = tensor(&x, &[n, 4], device);
+            let expected: Vec<f32> = (0..n).map(|i| sums[i + 1..].iter().sum()).collect();
+            assert_close(&above(&x), &expected);
+            let below = |j: usize| sums[..j].iter().sum::<f32>();
+            let expected: Vec<f32> = (0..n).map(|i| (i + 1..n).map(below).sum()).collect();
+            assert_close(&triangles(&x), &expected);
+        }
+    });
+}

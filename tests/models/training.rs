@@ -7,6 +7,7 @@ use tinyspec::nn::{
 use tinyspec::options::default;
 use tinyspec::prelude::*;
 use tinyspec::profile::counters;
+use tinyspec::set_seed;
 
 fn optimizers() -> Vec<Box<dyn Fn() -> Box<dyn Optimizer>>> {
     vec![
@@ -242,6 +243,68 @@ fn a_step_computes_the_one_before() -> Result<()> {
         assert!(before.iter().flatten().all(Tensor::is_realized), "{step}");
         assert!(net.state().iter().all(|state| !state.is_realized()), "{step}");
         before = Some(net.state().into_iter().cloned().collect());
+    }
+    Ok(())
+}
+
+/// Otherwise each one keeps the weights of its step alive, and whoever reads the last computes all of them.
+#[test]
+fn a_state_that_nothing_reads_is_computed_with_what_is_read() -> Result<()> {
+    let _alone = crate::alone();
+    type Next = fn(&Tensor, &Tensor) -> Tensor;
+    let kinds: [(&str, Next); 3] = [
+        ("made anew", |old, weight| old * 0.9 + weight * 0.1),
+        ("detached", |old, weight| (old * 0.9 + weight * 0.1).detach()),
+        ("a count", |old, _| old + 1.0),
+    ];
+    for (kind, next) in kinds {
+        let train = |is_assigned: bool, is_read: bool| -> Result<(Tensor, usize)> {
+            set_seed(3);
+            let (mut net, mut optimizer) = (Net::init(), Adam::new(0.01));
+            let mut average = Tensor::zeros(net.parameters()[0].shape());
+            let mut steps_computed = 0;
+            for step in 0..20 {
+                let (x, labels) = data(step);
+                let loss = net.loss(&x, &labels);
+                let gradients = grad(&loss, &net.parameters())?;
+                optimizer.step(&mut net.parameters_mut(), &gradients)?;
+                let new = next(&average, net.parameters()[0]);
+                match is_assigned {
+                    true => average.assign(&new),
+                    false => average = new,
+                }
+                loss.item::<f32>()?;
+                steps_computed += usize::from(average.is_realized());
+                if is_read {
+                    average.realize()?;
+                }
+            }
+            Ok((average, steps_computed))
+        };
+        let (read, _) = train(false, true)?;
+        for is_assigned in [false, true] {
+            let (average, steps) = train(is_assigned, false)?;
+            assert!(steps >= 8, "{kind}, assigned: {is_assigned}: computed in {steps} of 20 steps");
+            assert!(near(&average, &read)?, "{kind}, assigned: {is_assigned}");
+        }
+    }
+    Ok(())
+}
+
+/// Losses that a program keeps and reads at the end of an epoch would otherwise keep the weights of each step.
+#[test]
+fn a_loss_that_is_kept_is_computed_with_its_gradients() -> Result<()> {
+    let _alone = crate::alone();
+    let (mut net, mut optimizer) = (Net::init(), Adam::new(0.01));
+    let mut losses = vec![];
+    for step in 0..4 {
+        let (x, labels) = data(step);
+        let loss = net.loss(&x, &labels);
+        let gradients = grad(&loss, &net.parameters())?;
+        optimizer.step(&mut net.parameters_mut(), &gradients)?;
+        losses.push(loss);
+        realize_all(&net.parameters())?;
+        assert!(losses[step].is_realized(), "{step}");
     }
     Ok(())
 }

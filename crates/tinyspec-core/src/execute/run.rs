@@ -10,7 +10,7 @@ use crate::compile::{self, Place, Plan};
 use crate::device::{Device, Owner, Storage, default_device};
 use crate::kept::Kept;
 use crate::lazy::callify::{Callified, Walk};
-use crate::lazy::{History, Node};
+use crate::lazy::{History, Node, unread_states};
 use crate::lower::rangeify::Donation;
 use crate::profile::{self, Launched, Level};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -60,6 +60,11 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
 
 /// As [`realize`], of nodes with different values.
 fn realize_apart(mut pending: Vec<Arc<Node>>) -> Result<()> {
+    for state in unread_states() {
+        if pending.iter().all(|known| known.hash != state.hash) {
+            pending.push(state);
+        }
+    }
     let mut walk = Walk::of(&pending);
     loop {
         let mut beside = walk.gradients_beside();
@@ -87,11 +92,6 @@ fn realize_apart(mut pending: Vec<Arc<Node>>) -> Result<()> {
         }
         ranged::call(&walk.first)?;
         pending.retain(|node| !node.is_realized());
-        walk = Walk::of(&pending);
-    }
-    let states = walk.replaced_states();
-    if !states.is_empty() {
-        pending.extend(states);
         walk = Walk::of(&pending);
     }
     if walk.has_placeholder {
@@ -159,7 +159,6 @@ fn run_group(roots: &[Arc<Node>], walk: &Walk, device: Option<&DeviceId>) -> Res
         Some(DeviceId::Single(name)) => run_walk(roots, walk, &super::device(name)?),
         Some(DeviceId::Many(names)) => shards::run(roots, walk, names),
     }?;
-    walk.note_run();
     Ok(())
 }
 

@@ -540,7 +540,7 @@ pub fn call_gradient<const COUNT: usize>(
     cotangents: &[&Tensor],
 ) -> [Tensor; COUNT] {
     let results = gradients(function, arguments, cotangents);
-    become_gradients(results.iter(), &[]);
+    become_gradients(results.iter(), std::iter::empty());
     std::array::from_fn(|number| {
         let result = results.get(number).or(results.first()).cloned();
         result.unwrap_or_else(|| Tensor::failed(Error::refused(ErrorKind::Gradient, function.name, "no float input")))

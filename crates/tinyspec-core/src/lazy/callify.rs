@@ -12,8 +12,7 @@ use std::hash::Hash;
 use std::panic::Location;
 use std::sync::{Arc, Weak};
 use tinyspec_ir::{
-    AddrSpace, Arg, Builder, Category, Const, ContentHash, ContentHasher, DType, Device, Graph, NodeId, Op, Props,
-    Result, Shape,
+    AddrSpace, Arg, Builder, Const, ContentHash, ContentHasher, DType, Device, Graph, NodeId, Op, Props, Result, Shape,
 };
 
 type Positions = SmallVec<[u32; 3]>;
@@ -356,56 +355,6 @@ impl Walk {
         self.roots.iter().map(|&root| self.entries[root as usize].node.hash).collect()
     }
 
-    /// The states nearest to the roots that the program has replaced by states computed from them. A loop may carry a state that
-    /// it never reads while it reads something else in each step; unless old states become roots, each step recomputes the state
-    /// from the beginning.
-    pub fn replaced_states(&self) -> Vec<Arc<Node>> {
-        if !self.entries.iter().any(|entry| entry.leaf.is_none() && entry.node.is_replaced_state()) {
-            return vec![];
-        }
-        // Values of constants alone are cheaper to recompute than to read.
-        let has_data = self.has_data();
-        let mut is_needed = vec![false; self.entries.len()];
-        self.roots.iter().for_each(|&root| is_needed[root as usize] = true);
-        // Per node, the smallest nonzero number of runs among its users. A user with fewer runs than the node was added later.
-        let mut runs_of_users: Vec<Option<u8>> = vec![None; self.entries.len()];
-        let mut states = Vec::new();
-        for (position, Entry { node, sources, .. }) in self.entries.iter().enumerate().rev() {
-            if !is_needed[position] || self.entries[position].leaf.is_some() {
-                continue;
-            }
-            let (runs, is_view) = (node.runs_on_the_way(), node.op.category() == Category::Movement);
-            let is_older = runs_of_users[position].is_some_and(|users| users < runs);
-            if is_older && !is_view && has_data[position] && node.is_replaced_state() {
-                states.push(node.clone());
-                continue;
-            }
-            let own = Some(runs).filter(|&runs| runs > 0);
-            let seen = if is_view { runs_of_users[position].or(own) } else { own };
-            for &source in sources {
-                is_needed[source as usize] = true;
-                let users = &mut runs_of_users[source as usize];
-                *users = users.iter().chain(&seen).min().copied();
-            }
-        }
-        states
-    }
-
-    /// Counts a run of the whole walk.
-    pub fn note_run(&self) {
-        let computed = self.entries.iter().filter(|entry| entry.leaf.is_none());
-        computed.for_each(|entry| entry.node.note_run_on_the_way());
-    }
-
-    /// For each entry, whether it depends on a leaf.
-    fn has_data(&self) -> Vec<bool> {
-        let mut has_data: Vec<bool> = Vec::with_capacity(self.entries.len());
-        for entry in &self.entries {
-            has_data.push(entry.leaf.is_some() || entry.sources.iter().any(|&source| has_data[source as usize]));
-        }
-        has_data
-    }
-
     /// Reduces over data that both the nodes done first and the rest of the walk need. Computed twice they would cost twice the
     /// time, and might be rounded differently: then no term would equal the maximum of all.
     pub fn shared_with_first(&self) -> Vec<Arc<Node>> {
@@ -413,7 +362,11 @@ impl Walk {
             return vec![];
         }
         let waits = |position: &u32| self.entries[*position as usize].waits;
-        let has_data = self.has_data();
+        // Whether it depends on a leaf.
+        let mut has_data: Vec<bool> = Vec::with_capacity(self.entries.len());
+        for entry in &self.entries {
+            has_data.push(entry.leaf.is_some() || entry.sources.iter().any(|&source| has_data[source as usize]));
+        }
         let (mut before, mut after) = (vec![false; self.entries.len()], vec![false; self.entries.len()]);
         self.roots.iter().for_each(|&root| after[root as usize] = true);
         let mut shared = Vec::new();

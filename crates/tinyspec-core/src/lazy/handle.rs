@@ -1,6 +1,6 @@
 //! The program's references to lazy nodes.
 
-use super::Node;
+use super::{Node, unread};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -12,6 +12,13 @@ impl Handle {
     pub fn new(node: Arc<Node>) -> Handle {
         node.add_handle();
         Handle(node)
+    }
+
+    /// The first handle of a node, or another one of a tensor's.
+    pub fn of_tensor(node: Arc<Node>) -> Handle {
+        node.become_tensor();
+        unread::note(&node);
+        Handle::new(node)
     }
 
     /// Exclusive access to the node, if this is the only reference to it.

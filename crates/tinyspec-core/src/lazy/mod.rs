@@ -14,6 +14,7 @@ mod node;
 mod part;
 mod shards;
 mod sizes;
+mod unread;
 
 pub use body::Body;
 pub(crate) use builder::LazyBuilder;
@@ -26,3 +27,4 @@ pub(crate) use node::{Node, Sources, View};
 pub(crate) use part::{part, within};
 pub(crate) use shards::Shards;
 pub(crate) use sizes::{Sizes, number, sizes};
+pub(crate) use unread::unread_states;

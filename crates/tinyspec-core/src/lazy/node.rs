@@ -7,7 +7,7 @@ use crate::device::{self, Owner, Storage};
 use smallvec::SmallVec;
 use std::hash::Hash;
 use std::panic::Location;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use tinyspec_ir::{
     AddrSpace, Arg, Builder, Const, ContentHash, ContentHasher, DType, Device, Op, Props, Result, Shape, derive,
@@ -25,6 +25,8 @@ pub(crate) struct Node {
     pub hash: ContentHash,
     /// Ascends in the order in which nodes are made: sources have smaller ones.
     pub age: u64,
+    /// The smallest age among this node and those that its value was still to be computed from; of a computed node, the greatest.
+    oldest_undone: AtomicU64,
     pub location: Option<&'static Location<'static>>,
     /// An [`Identity`], settled before anybody but the maker sees the node.
     identity: AtomicU64,
@@ -34,8 +36,6 @@ pub(crate) struct Node {
     is_internal: bool,
     /// [`HANDLE`] for each tensor of the program that refers to this node, plus [`HAD_HANDLES`] once one has.
     handles: AtomicU32,
-    /// Number of runs that computed this node only as an intermediate value.
-    runs_on_the_way: AtomicU8,
     /// Whether a gradient has been taken through this node.
     is_differentiated: AtomicBool,
     /// What is computed with this gradient.
@@ -69,18 +69,19 @@ pub(crate) enum View {
     Overwritten,
 }
 
-/// Number of runs that may recompute a state before it is kept. Reading a loss and then taking its gradient is two runs.
-const RUNS_OF_A_STATE: u8 = 2;
+/// The oldest undone node of what is computed.
+const COMPUTED: u64 = u64::MAX;
 
 const HAD_HANDLES: u32 = 1;
 const HANDLE: u32 = 2;
 
-fn next_age() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
 impl Node {
+    /// Above the ages of all nodes that there are.
+    pub fn next_age() -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// A node that no line of the program is known for.
     fn new(op: Op, arg: Arg, props: Props, hash: ContentHash, identity: Identity, age: u64, state: State) -> Node {
         Node {
@@ -89,12 +90,12 @@ impl Node {
             props,
             hash,
             age,
+            oldest_undone: AtomicU64::new(COMPUTED),
             location: None,
             identity: AtomicU64::new(identity.0),
             literal: None,
             is_internal: false,
             handles: AtomicU32::new(0),
-            runs_on_the_way: AtomicU8::new(0),
             is_differentiated: AtomicBool::new(false),
             gradients: OnceLock::new(),
             is_loop_carried: AtomicBool::new(false),
@@ -116,8 +117,11 @@ impl Node {
         }
         let hash = hasher.content_hash();
         let identity = Identity::made_of(sources.iter().map(|source| source.identity()));
+        let age = Node::next_age();
+        let oldest = sources.iter().map(|source| source.oldest_undone()).fold(age, u64::min);
         let state = State::Lazy(sources);
-        let mut node = Node::new(op, arg, props, hash, identity, next_age(), state);
+        let mut node = Node::new(op, arg, props, hash, identity, age, state);
+        node.oldest_undone = AtomicU64::new(oldest);
         node.location = location;
         Ok(Arc::new(node))
     }
@@ -142,7 +146,7 @@ impl Node {
             Arg::Buffer { slot: 0, dtype, device: Some(storage.device().id().clone()), addrspace: AddrSpace::Global };
         let stack = Props { dtype: DType::Index, value: Some(shape.clone()), ..Props::void() };
         let props = derive(Op::Buffer, &arg, &[&stack])?;
-        let age = next_age();
+        let age = Node::next_age();
         let hash = ContentHash::of(&(Op::Buffer, age));
         let state = State::Realised(storage, None);
         let mut node = Node::new(Op::Buffer, arg, props, hash, Identity::NONE, age, state);
@@ -186,7 +190,7 @@ impl Node {
         let elements: Vec<&Props> = body.outputs().iter().map(|&output| body.graph().props(output)).collect();
         let props = derive(Op::Tuple, &Arg::None, &elements)?;
         let (hash, state) = (body.hash(), State::Body(body));
-        Ok(Arc::new(Node::new(Op::Tuple, Arg::None, props, hash, Identity::NONE, next_age(), state)))
+        Ok(Arc::new(Node::new(Op::Tuple, Arg::None, props, hash, Identity::NONE, Node::next_age(), state)))
     }
 
     /// What tells it apart from equal nodes where gradients are asked for.
@@ -229,26 +233,26 @@ impl Node {
         self.handles.load(Ordering::Relaxed) < HANDLE && !is_copy
     }
 
+    /// Whether the program has or had a tensor of this node.
+    pub fn was_tensor(&self) -> bool {
+        self.handles.load(Ordering::Relaxed) & HAD_HANDLES != 0
+    }
+
+    /// Whether no run has computed this node.
+    pub fn is_lazy(&self) -> bool {
+        matches!(&*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Lazy(_))
+    }
+
+    /// The smallest age among this node and those that it was made of and that no run had computed then; of a computed node, more
+    /// than any age.
+    pub fn oldest_undone(&self) -> u64 {
+        self.oldest_undone.load(Ordering::Relaxed)
+    }
+
     /// Whether this node is still to be computed: no run has done so, and the program either holds a tensor of it or, if it is a
     /// loop-carried state, computes the next state from it.
     pub fn is_awaited(&self) -> bool {
-        let is_lazy = matches!(&*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Lazy(_));
-        is_lazy && (!self.is_unheld() || self.is_loop_carried.load(Ordering::Relaxed))
-    }
-
-    /// Counts a run that computed this node as an intermediate value and did not keep it.
-    pub fn note_run_on_the_way(&self) {
-        self.runs_on_the_way.store(self.runs_on_the_way().saturating_add(1), Ordering::Relaxed);
-    }
-
-    /// Number of runs that computed this node only as an intermediate value.
-    pub fn runs_on_the_way(&self) -> u8 {
-        self.runs_on_the_way.load(Ordering::Relaxed)
-    }
-
-    /// Whether the program once had a tensor of this node, has dropped all of them, and runs keep recomputing it.
-    pub fn is_replaced_state(&self) -> bool {
-        self.runs_on_the_way() >= RUNS_OF_A_STATE && self.handles.load(Ordering::Relaxed) == HAD_HANDLES
+        self.is_lazy() && (!self.is_unheld() || self.is_loop_carried.load(Ordering::Relaxed))
     }
 
     /// What a walk needs to know, in one look: somebody else may be computing the node.
@@ -336,17 +340,17 @@ impl Node {
         }
     }
 
-    /// Notes that these are the gradients of one call, to be computed together, along with `states`.
-    pub fn become_gradients(nodes: &[&Arc<Node>], states: &[Arc<Node>]) {
-        let all: Arc<[Weak<Node>]> = nodes.iter().copied().chain(states).map(Arc::downgrade).collect();
+    /// Notes that these are the gradients of one call, to be computed together, along with what is `beside` them.
+    pub fn become_gradients<'a>(nodes: &[&'a Arc<Node>], beside: impl Iterator<Item = &'a Arc<Node>>) {
+        let all: Arc<[Weak<Node>]> = nodes.iter().copied().chain(beside).map(Arc::downgrade).collect();
         for node in nodes.iter().filter(|_| all.len() > 1) {
             // A node that an earlier call returned stays with that call.
             let _ = node.gradients.set(all.clone());
         }
     }
 
-    /// Everything that the first run that needs this gradient computes: all results of its `grad` call and the new states of
-    /// buffers. `None` if that is this gradient alone.
+    /// Everything that the first run that needs this gradient computes: all results of its `grad` call, the loss, and the new states
+    /// of buffers. `None` if that is this gradient alone.
     pub fn gradients(&self) -> Option<&Arc<[Weak<Node>]>> {
         self.gradients.get()
     }
@@ -420,6 +424,7 @@ impl Node {
     fn become_state(&self, new: State) {
         let old = {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+            self.oldest_undone.store(COMPUTED, Ordering::Relaxed);
             std::mem::replace(&mut *state, new)
         };
         // Dropped outside the lock: it may be the end of a long chain.

@@ -178,18 +178,21 @@ pub(crate) fn connected(
     let gradients: Result<Vec<Option<Tensor>>> =
         gradients.into_iter().map(|gradient| gradient.map(&mut tensor).transpose()).collect();
     if let Ok(gradients) = &gradients {
-        become_gradients(gradients.iter().flatten(), &states);
+        become_gradients(gradients.iter().flatten(), roots.iter().take(1).chain(&states));
     }
     roots[0].become_differentiated();
     origins.values().for_each(|origin| origin.become_differentiated());
     gradients
 }
 
-/// Makes the first run that needs some of these gradients compute all of them, along with the `states` that the forward pass
-/// has assigned to buffers.
-pub(crate) fn become_gradients<'a>(tensors: impl Iterator<Item = &'a Tensor>, states: &[Arc<Node>]) {
+/// Makes the first run that needs some of these gradients compute all of them, along with what the same forward pass is for: the
+/// loss, if the program keeps it, and new states of buffers.
+pub(crate) fn become_gradients<'a>(
+    tensors: impl Iterator<Item = &'a Tensor>,
+    beside: impl Iterator<Item = &'a Arc<Node>>,
+) {
     let nodes: Vec<&Arc<Node>> = tensors.filter_map(|tensor| tensor.node().ok()).collect();
-    Node::become_gradients(&nodes, states);
+    Node::become_gradients(&nodes, beside);
 }
 
 /// The maxima that `gradients` compare with their terms, with the views in between, if any of these nodes is already in memory.

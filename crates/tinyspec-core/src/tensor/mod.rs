@@ -74,8 +74,7 @@ enum Inner {
 impl Tensor {
     /// A handle of a node that is new, or of a tensor's.
     pub(crate) fn from_node(node: Arc<Node>) -> Tensor {
-        node.become_tensor();
-        Tensor(Inner::Node(Handle::new(node)))
+        Tensor(Inner::Node(Handle::of_tensor(node)))
     }
 
     pub(crate) fn failed(error: impl Into<Error>) -> Tensor {

@@ -276,21 +276,25 @@ fn inside(graph: &mut Graph, body: NodeId, lane: NodeId, once: NodeId) -> Result
     Ok(bodies[0])
 }
 
-/// Ranges that begin and end inside of a loop. What an effect waits for is over before the loop begins.
+/// Ranges that begin and end inside of a loop, also those that only loops inside of it are around. What an effect waits for is
+/// over before the loop begins.
 fn closed_inside(graph: &Graph, body: NodeId, range: NodeId) -> Vec<NodeId> {
     let live = graph.reachable(&[body]);
-    let depends = depends(graph, &live, range);
-    let mut closed = Vec::new();
-    for node in live {
-        if matches!(graph.op(node), Op::End | Op::Reduce) && depends.contains(&graph.source(node, 0)) {
-            for &range in graph.sources(node)[1..].iter().filter(|range| graph.op(**range) == Op::Range) {
-                if !closed.contains(&range) {
-                    closed.push(range);
+    let (mut found, mut next) = (vec![range], 0);
+    while let Some(&around) = found.get(next) {
+        let depends = depends(graph, &live, around);
+        for &node in &live {
+            if matches!(graph.op(node), Op::End | Op::Reduce) && depends.contains(&graph.source(node, 0)) {
+                for &range in graph.sources(node)[1..].iter().filter(|range| graph.op(**range) == Op::Range) {
+                    if !found.contains(&range) {
+                        found.push(range);
+                    }
                 }
             }
         }
+        next += 1;
     }
-    closed
+    found.split_off(1)
 }
 
 /// All Reduces over a Range as lanes, and what is left of its trips one by one.
