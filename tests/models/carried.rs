@@ -37,6 +37,16 @@ const STEPS: [(&str, Step); 5] = [
         states[3] = (x + &states[3]).tanh() * 0.5;
         Ok(states[3].mean(.., false))
     }),
+    ("a fixed point, of which only the distance to the last one is read", |Batch { x, .. }, states| {
+        let next = (x + &states[3] * 0.5).tanh();
+        let distance = (&next - &states[3]).abs().max(.., false);
+        states[3] = next;
+        Ok(distance)
+    }),
+    ("a state of constants, read in part", |_, states| {
+        states[2] = &states[2] * 0.9 + 0.1;
+        Ok(states[2].at(3).sum(.., false))
+    }),
     ("a recurrent state that gradients do not follow", |Batch { x, y }, states| {
         let hidden = (x + &states[3] * states[1].reshape([1, 8])).tanh();
         let loss = (hidden.sum(1, true) - y).square().mean(.., false);

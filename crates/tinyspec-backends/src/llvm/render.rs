@@ -19,6 +19,7 @@ mod instruction;
 mod lanes;
 mod locations;
 mod memory;
+mod remainder;
 mod vector;
 mod words;
 

@@ -191,6 +191,40 @@ fn remainders_of_floats() {
     });
 }
 
+/// Of all sizes of quotients, also where only some lanes of a vector have a great one.
+#[test]
+fn remainders_of_floats_are_exact() {
+    let mut state = 5u64;
+    let mut random = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 32) as u32
+    };
+    let unit = |bits: u32| bits as f32 / u32::MAX as f32;
+    let (x, y): (Vec<f32>, Vec<f32>) = (0..2048)
+        .map(|number| match (number, random(), random()) {
+            (0..512, x, y) => (unit(x) * 100.0 - 50.0, unit(y) * 3.0 - 1.0),
+            (512..1024, x, y) => (f32::from_bits(x), f32::from_bits(y)),
+            (1024..1536, x, y) => ((x % 100) as f32 * 0.1, (y % 10) as f32 * 0.1),
+            (_, x, y) => (f32::from_bits(x), unit(y)),
+        })
+        .unzip();
+    let same = |a: f64, b: f64| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+    on_each_device(|| {
+        let found = vector(&x).fmod(&vector(&y)).to_vec::<f32>()?;
+        for (number, (&x, &y)) in x.iter().zip(&y).enumerate() {
+            assert!(same(found[number].into(), (x % y).into()), "{x:?} % {y:?} is {:?}", found[number]);
+        }
+        // Quotients beyond all floats, too.
+        let wide = |from: &[f32]| from.iter().map(|&x| f64::from(x).powi(5)).collect::<Vec<f64>>();
+        let (x, y) = (wide(&x), wide(&y));
+        let found = vector(&x).fmod(&vector(&y)).to_vec::<f64>()?;
+        for (number, (&x, &y)) in x.iter().zip(&y).enumerate() {
+            assert!(same(found[number], x % y), "{x:?} % {y:?} is {:?}", found[number]);
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn bounds_in_the_wrong_order_and_of_no_number() {
     on_each_device(|| {

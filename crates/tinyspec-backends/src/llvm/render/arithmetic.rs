@@ -135,12 +135,16 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// A quotient or a remainder. Where both operands of a lane are known to be 0, LLVM 22 takes 0 / 0 for 0 and drops a select that
-    /// masks the lane (`SimplifyDemandedVectorElts`). The fence hides the divisor's lanes from it and emits no instruction.
+    /// A quotient or a remainder.
     pub(super) fn quotient(&self, opcode: LLVMOpcode, a: Value, b: Value) -> Result<Value> {
-        let hides = b.lanes > 1 && !self.is_gpu() && !self.emit.is_constant(b);
-        let b = if hides { self.emit.call("llvm.arithmetic.fence", &[b])? } else { b };
-        self.emit.binary(opcode, a, b)
+        self.emit.binary(opcode, a, self.fenced(b)?)
+    }
+
+    /// A divisor whose lanes LLVM does not know. Where both operands of a lane are known to be 0, LLVM 22 takes 0 / 0 for 0 and drops a
+    /// select that masks the lane (`SimplifyDemandedVectorElts`). The fence emits no instruction.
+    pub(super) fn fenced(&self, divisor: Value) -> Result<Value> {
+        let hides = divisor.lanes > 1 && !self.is_gpu() && !self.emit.is_constant(divisor);
+        if hides { self.emit.call("llvm.arithmetic.fence", &[divisor]) } else { Ok(divisor) }
     }
 
     /// The value of a constant operand of a binary node, and whether it is the second one.

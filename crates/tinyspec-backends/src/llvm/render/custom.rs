@@ -72,7 +72,7 @@ fn custom_name(number: usize) -> String {
 }
 
 /// The code for these types.
-fn instance(code: &str, result: Type, operands: &[Type]) -> String {
+pub(super) fn instance(code: &str, result: Type, operands: &[Type]) -> String {
     let operands = operands.iter().enumerate().map(|(number, &of)| (number.to_string(), of));
     operands.chain([("r".to_string(), result)]).fold(code.to_string(), |code, (mark, of)| {
         code.replace(&format!("{{{mark}}}"), &type_name(of)).replace(&format!("{{{mark}.name}}"), &suffix(of))

@@ -4,7 +4,7 @@ use super::Renderer;
 use super::emit::{Kind, Result, Value};
 use llvm_sys::LLVMIntPredicate::{LLVMIntEQ, LLVMIntNE, LLVMIntSLT};
 use llvm_sys::LLVMOpcode::{
-    LLVMAShr, LLVMAdd, LLVMAnd, LLVMFAdd, LLVMFDiv, LLVMFPExt, LLVMFPTrunc, LLVMFRem, LLVMLShr, LLVMMul, LLVMSDiv,
+    LLVMAShr, LLVMAdd, LLVMAnd, LLVMFAdd, LLVMFDiv, LLVMFPExt, LLVMFPTrunc, LLVMLShr, LLVMMul, LLVMSDiv,
     LLVMSub, LLVMUDiv, LLVMXor,
 };
 use llvm_sys::LLVMRealPredicate::{LLVMRealOEQ, LLVMRealOLT, LLVMRealUNE};
@@ -78,7 +78,7 @@ impl Renderer<'_, '_> {
 
     pub(super) fn float_modulo(&mut self, node: NodeId, a: Value, b: Value) -> Result<Value> {
         let zero = self.emit.float(a.kind, a.lanes, 0.0);
-        let remainder = if self.is_gpu() { self.remainder(node, a, b)? } else { self.quotient(LLVMFRem, a, b)? };
+        let remainder = self.float_remainder(node, a, b)?;
         let some = self.emit.compare_floats(LLVMRealUNE, remainder, zero)?;
         let negative = self.emit.compare_floats(LLVMRealOLT, remainder, zero)?;
         let downwards = self.emit.compare_floats(LLVMRealOLT, b, zero)?;

@@ -75,7 +75,7 @@ done:
 
 impl Renderer<'_, '_> {
     /// The remainder of a division that truncates.
-    pub(in super::super) fn remainder(&mut self, node: NodeId, a: Value, b: Value) -> Result<Value> {
+    pub(in super::super) fn remainder_by_words(&mut self, node: NodeId, a: Value, b: Value) -> Result<Value> {
         let function = self.custom_function(node, REMAINDER, (Kind::Double, 1), &[(Kind::Double, 1); 2])?;
         let is_narrow = a.kind != Kind::Double;
         let mut all = self.emit.undefined(a.kind, a.lanes);
