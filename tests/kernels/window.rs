@@ -156,3 +156,28 @@ fn dims_are_solved_for() {
         assert!(error.contains("axis 0 of `x` is 3, which 2 does not divide (`2*H`)"), "{error}");
     });
 }
+
+uop! { <N>
+    fn taps(x: &Global<f32, N>, weights: &Global<f32, 3>) -> Global<f32, N> as y {
+        for i in global(N) {
+            let mut total = x.get([-1], 0.5);
+            for d in unroll(5) {
+                total += weights.get([d - 1], 0.0) * x.get([i + d - 2], 0.0);
+                if d >= 1 && d < 4 { total += weights[d - 1]; }
+            }
+            y[i] = total;
+        }
+    }
+}
+
+/// A term of an unrolled loop whose condition is a constant reads nothing, whatever its index.
+#[test]
+fn constant_conditions_of_unrolled_terms() {
+    each_device(|device| {
+        let (x, weights) = (numbers(21, 3), numbers(3, 4));
+        let tap = |i: i64, d: i64| weights[(d - 1) as usize] * x.get((i + d - 2) as usize).unwrap_or(&0.0);
+        let one = |i: i64| 0.5 + (1..4).map(|d| tap(i, d)).sum::<f32>() + weights.iter().sum::<f32>();
+        let expected: Vec<f32> = (0..21).map(one).collect();
+        assert_close(&taps(&tensor(&x, &[21], device), &tensor(&weights, &[3], device)), &expected);
+    });
+}

@@ -16,7 +16,7 @@ fn gradient(loss: &Tensor, weight: &Tensor) -> Result<Tensor> {
     Ok(grad(loss, &[weight])?.remove(0))
 }
 
-const STEPS: [(&str, Step); 5] = [
+const STEPS: [(&str, Step); 7] = [
     ("a running mean", |_, states| {
         let x = Tensor::randn([32, 8]);
         states[0] = &states[0] * 0.9 + x.mean(0, false) * 0.1;

@@ -1,6 +1,7 @@
 //! The size of the cache on disk: beyond a limit, the least recently used objects are removed.
 
 use super::folder;
+use crate::Result;
 use crate::device::size_of_environment;
 use std::fs::{self, DirEntry, File};
 use std::path::{Path, PathBuf};
@@ -18,18 +19,25 @@ const PERIOD: Duration = Duration::from_secs(24 * 60 * 60);
 /// A file whose modification time records when the cache was last measured.
 const MEASURED: &str = "measured";
 
+/// Reads the limit.
+///
+/// # Errors
+/// When `TINYSPEC_CACHE_SIZE` is not a size.
+pub(crate) fn check() -> Result<()> {
+    size_of_environment(VARIABLE).map(drop)
+}
+
 /// Removes what is beyond the limit, if no process that added to the cache has measured it for a day.
 pub(super) fn enforce() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let Some(root) = folder() else { return };
-        match size_of_environment(VARIABLE) {
-            // If the mark cannot be written, neither can objects be removed.
-            Ok(limit) if is_due(root) && File::create(root.join(MEASURED)).is_ok() => {
-                shrink(root, limit.unwrap_or(USUAL));
-            }
-            Ok(_) => {}
-            Err(error) => tinyspec_backends::tell!("tinyspec: warning: the cache on disk is not limited: {error}"),
+        // A limit that cannot be read has been refused. If the mark cannot be written, neither can objects be removed.
+        if let Ok(limit) = size_of_environment(VARIABLE)
+            && is_due(root)
+            && File::create(root.join(MEASURED)).is_ok()
+        {
+            shrink(root, limit.unwrap_or(USUAL));
         }
     });
 }

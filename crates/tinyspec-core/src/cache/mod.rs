@@ -8,6 +8,7 @@ mod folder;
 mod limit;
 
 pub(crate) use folder::private as folder;
+pub(crate) use limit::check as check_settings;
 
 use crate::Result;
 use crate::device::Device;

@@ -70,6 +70,7 @@ fn symbolic_plan_over(
     }
     search::check_settings()?;
     passes::check_settings()?;
+    cache::check_settings()?;
     let (graph, outputs) = simplified(graph, outputs, device)?;
     let (mut apart, mut failures) = (FxHashSet::default(), Vec::new());
     loop {

@@ -63,11 +63,11 @@ impl fmt::Display for Source {
 /// Reads the settings and the file of schedules.
 ///
 /// # Errors
-/// When `TINYSPEC_BEAM` or the file cannot be read.
+/// When `TINYSPEC_BEAM` or the file cannot be read, or a search could not write the file.
 pub(crate) fn check_settings() -> Result<()> {
     settings::seconds()?;
     store::is_used()?;
-    Ok(())
+    if is_asked_for() { store::check_writing() } else { Ok(()) }
 }
 
 /// The schedule of a kernel, and where it is from.

@@ -12,6 +12,7 @@ use super::beam::Found;
 use crate::lower::optimize::{OptOp, Scheduler};
 use crate::{Error, Result, cache};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::fs::{self, File};
 use std::hash::Hash;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -60,7 +61,7 @@ fn records() -> Result<&'static Mutex<Records>> {
     static RECORDS: OnceLock<std::result::Result<Mutex<Records>, Error>> = OnceLock::new();
     let read = || {
         let Some(file) = file() else { return Ok(Mutex::default()) };
-        match std::fs::read_to_string(&file) {
+        match fs::read_to_string(&file) {
             Ok(text) if text.is_empty() => Ok(Mutex::default()),
             Ok(text) => {
                 let file = file.display().to_string();
@@ -126,12 +127,26 @@ pub(super) fn warn_of_misfit(key: Key, name: &str, error: &tinyspec_ir::Error) {
     }
 }
 
+/// The file, opened to be added to; its folder is made if there is none.
+fn opened(file: &Path) -> std::io::Result<File> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::OpenOptions::new().create(true).read(true).append(true).open(file)
+}
+
+/// Whether what a search finds can be kept.
+pub(super) fn check_writing() -> Result<()> {
+    let Some(file) = file() else { return Ok(()) };
+    opened(&file).map(drop).map_err(|error| unusable(&file, &error))
+}
+
 /// Adds what a search has found; the last line of a kernel counts.
 pub(super) fn keep(key: Key, record: &Record) -> Result<()> {
     records()?.lock().unwrap_or_else(PoisonError::into_inner).insert(key, record.clone());
     let Some(file) = file() else { return Ok(()) };
     let write = || {
-        let mut out = std::fs::OpenOptions::new().create(true).read(true).append(true).open(&file)?;
+        let mut out = opened(&file)?;
         let before = match out.metadata()?.len() {
             0 => format!("{HEADER}\n"),
             _ => {

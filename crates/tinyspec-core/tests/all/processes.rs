@@ -50,6 +50,7 @@ fn variables_that_name_nothing_are_named() {
         ("TINYSPEC_BEAM", "-3", "the number of seconds"),
         ("TINYSPEC_MEMORY", "much", "a size, such as `512MB`"),
         ("TINYSPEC_PLANS", "few", "a size, such as `512MB`"),
+        ("TINYSPEC_CACHE_SIZE", "1XB", "a size, such as `512MB`"),
     ] {
         let text = in_own_process("says_what_is_wrong", &[(variable, value)]);
         assert!(text.contains(&format!("{variable}={value}: expected {expected}")), "{text}");

@@ -179,6 +179,13 @@ fn a_folder_is_no_file_of_schedules() {
 }
 
 #[test]
+fn a_file_that_a_search_cannot_write_is_an_error() {
+    let text = work("is_refused", &File("/proc/nowhere/schedules".into()), Some("0.2"));
+    assert!(text.contains("/proc/nowhere/schedules: "), "{text}");
+    assert!(text.contains("help: name a file in TINYSPEC_SCHEDULES that can be read and written"), "{text}");
+}
+
+#[test]
 fn an_odd_budget_is_an_error() {
     let text = work("is_refused", &File::new("odd"), Some("long"));
     assert!(text.contains("TINYSPEC_BEAM=long: expected the number of seconds"), "{text}");

@@ -152,7 +152,7 @@ pub fn batch_norm_eval(
 }
 
 /// Running mean and variance of the channels in axis 1 after a batch: `momentum` of each is the batch's, whose variance
-/// is that of a sample. Both are data: no gradient follows them.
+/// is that of a sample; of a single value, which only a named batch can turn out to have, it is 0. Both are data: no gradient follows them.
 pub fn batch_norm_running(
     b: &mut dyn Builder,
     x: NodeId,
@@ -178,7 +178,7 @@ pub fn batch_norm_running(
     let x = to_float(b, x)?;
     let wide = dtype_of(b, x).accumulator();
     let x = cast(b, x, wide)?;
-    let found = [reduce::mean(b, x, Some(&axes), false)?, reduce::var(b, x, Some(&axes), 1, false)?];
+    let found = [reduce::mean(b, x, Some(&axes), false)?, reduce::sample_variance(b, x, &axes)?];
     let mut after = Vec::with_capacity(2);
     for (before, found) in [mean, variance].into_iter().zip(found) {
         let before = super::elementwise::detach(b, before)?;

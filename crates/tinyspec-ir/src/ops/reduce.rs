@@ -97,7 +97,19 @@ pub fn mean(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bool)
 pub fn var(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, correction: i64, keepdim: bool) -> Result<NodeId> {
     let x = to_float(b, x)?;
     let positions = axes_of("var", axes, &shape_of(b, x))?;
-    in_wide(b, x, |b, x| wide_var(b, x, axes, &positions, correction, keepdim))
+    in_wide(b, x, |b, x| wide_var(b, x, axes, &positions, Degrees { correction, least: 0 }, keepdim))
+}
+
+/// As [`var`] with Bessel's correction, but 0 of one element.
+pub(super) fn sample_variance(b: &mut dyn Builder, x: NodeId, axes: &[i64]) -> Result<NodeId> {
+    let positions = axes_of("var", Some(axes), &shape_of(b, x))?;
+    wide_var(b, x, Some(axes), &positions, Degrees { correction: 1, least: 1 }, false)
+}
+
+/// The number of elements less `correction`, but not below `least`.
+struct Degrees {
+    correction: i64,
+    least: i64,
 }
 
 fn wide_var(
@@ -105,17 +117,17 @@ fn wide_var(
     x: NodeId,
     axes: Option<&[i64]>,
     positions: &Axes,
-    correction: i64,
+    degrees: Degrees,
     keepdim: bool,
 ) -> Result<NodeId> {
     let center = mean(b, x, axes, true)?;
     let deviation = sub(b, x, center)?;
     let squared = square(b, deviation)?;
     let total = sum(b, squared, axes, keepdim)?;
-    let (count, correction) = (count(b, x, positions)?, like(b, x, correction as f64));
-    let degrees = sub(b, count, correction)?;
-    let zero = like(b, x, 0.0);
-    let degrees = super::arithmetic::maximum(b, degrees, zero)?;
+    let (count, correction) = (count(b, x, positions)?, like(b, x, degrees.correction as f64));
+    let corrected = sub(b, count, correction)?;
+    let least = like(b, x, degrees.least as f64);
+    let degrees = super::arithmetic::maximum(b, corrected, least)?;
     div(b, total, degrees)
 }
 

@@ -4,8 +4,8 @@ use super::Renderer;
 use super::emit::{Kind, Result, Value};
 use llvm_sys::LLVMIntPredicate::{LLVMIntEQ, LLVMIntNE, LLVMIntSLT};
 use llvm_sys::LLVMOpcode::{
-    LLVMAShr, LLVMAdd, LLVMAnd, LLVMFAdd, LLVMFDiv, LLVMFPExt, LLVMFPTrunc, LLVMLShr, LLVMMul, LLVMSDiv,
-    LLVMSub, LLVMUDiv, LLVMXor,
+    LLVMAShr, LLVMAdd, LLVMAnd, LLVMFAdd, LLVMFDiv, LLVMFPExt, LLVMFPTrunc, LLVMLShr, LLVMMul, LLVMSDiv, LLVMSub,
+    LLVMUDiv, LLVMXor,
 };
 use llvm_sys::LLVMRealPredicate::{LLVMRealOEQ, LLVMRealOLT, LLVMRealUNE};
 use tinyspec_ir::{Builder, DType, NodeId, Op};

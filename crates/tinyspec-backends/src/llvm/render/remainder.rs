@@ -4,8 +4,8 @@
 //! leaves the exact remainder, or that less the divisor. Other quotients are left to `frem`, a call for each lane.
 
 use super::Renderer;
-use super::emit::{Kind, Result, Value};
 use super::custom::instance;
+use super::emit::{Kind, Result, Value};
 use llvm_sys::LLVMOpcode::LLVMFRem;
 use tinyspec_ir::NodeId;
 

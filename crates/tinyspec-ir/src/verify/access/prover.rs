@@ -244,6 +244,7 @@ impl<'a> Prover<'a> {
             match (self.graph.op(node), truth) {
                 (Op::And, true) | (Op::Or, false) => pending.extend(sources.iter().map(|&source| (source, truth))),
                 (Op::Xor, _) if self.graph.as_int(sources[1]) == Some(1) => pending.push((sources[0], !truth)),
+                (Op::Const, _) if self.graph.as_int(node) != Some(truth.into()) => facts.push(Poly::constant(-1)),
                 (Op::CmpLt, _) if self.is_whole(sources[0]) => {
                     let [a, b] = self.both(node, other);
                     facts.push(if truth { b.minus(&a).offset(-1) } else { a.minus(&b) });
@@ -276,7 +277,12 @@ impl<'a> Prover<'a> {
     /// Is the sum at least 0, always?
     pub fn holds(&mut self, poly: &Poly) -> bool {
         self.budget = BUDGET;
-        self.prove(poly, DEPTH)
+        self.is_impossible() || self.prove(poly, DEPTH)
+    }
+
+    /// Whether a fact is false: in a term of an unrolled loop a condition may be a constant, and then nothing happens under it.
+    fn is_impossible(&self) -> bool {
+        self.facts.iter().any(|fact| fact.as_constant().is_some_and(|number| number < 0))
     }
 
     fn prove(&mut self, poly: &Poly, depth: u32) -> bool {
