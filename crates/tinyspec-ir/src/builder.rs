@@ -29,6 +29,14 @@ pub trait Builder {
         self.constant(value)
     }
 
+    /// `picker` where `value` is: a tensor that picks from a value comes to all of its devices by itself.
+    ///
+    /// # Errors
+    /// When it cannot be moved.
+    fn beside(&mut self, _value: NodeId, picker: NodeId) -> Result<NodeId> {
+        Ok(picker)
+    }
+
     /// An index constant.
     fn index(&mut self, value: i64) -> NodeId {
         self.constant(Const::int(DType::Index, value as i128))

@@ -113,6 +113,14 @@ impl Builder for LazyBuilder {
         &self.nodes[node.index()].props
     }
 
+    fn beside(&mut self, value: NodeId, picker: NodeId) -> Result<NodeId> {
+        let is_single = matches!(self.props(picker).device, Some(Device::Single(_)));
+        match self.props(value).device.clone() {
+            Some(many @ Device::Many(_)) if is_single => self.broadcast(picker, &many),
+            _ => Ok(picker),
+        }
+    }
+
     /// The number keeps its line: where a line writes a different number in each program, such as a rate that falls from
     /// step to step, the number becomes an input (`lazy::changing`). A bool has two values, so it stays a constant.
     fn number(&mut self, value: Const) -> NodeId {

@@ -1,5 +1,6 @@
 //! Random tensors: Threefry over a counter, from a key that the process draws for each tensor.
 
+use super::collectives::broadcast_at;
 use super::create::{IntoShape, from_bytes};
 use super::{Element, Tensor, apply};
 use crate::Result;
@@ -64,20 +65,30 @@ fn next_key(location: &'static Location<'static>) -> Result<Tensor> {
     Ok(from_bytes(location, u64::bytes(&[key]), DType::U64, &Shape::new())?.internal())
 }
 
-/// What a draw from the next key builds.
+/// The next key, on the devices of `beside` if there is such a tensor.
+fn key_for(location: &'static Location<'static>, beside: Option<&Tensor>) -> Result<Tensor> {
+    let key = next_key(location)?;
+    Ok(match beside.and_then(Tensor::device) {
+        Some(device) if key.device() != Some(device) => broadcast_at(location, &key, Ok(device.clone())),
+        _ => key,
+    })
+}
+
+/// What a draw from the next key builds, on the devices of `beside`.
 fn drawn(
     op: &str,
     location: &'static Location<'static>,
+    beside: Option<&Tensor>,
     build: impl FnOnce(&mut LazyBuilder, NodeId) -> tinyspec_ir::Result<NodeId>,
 ) -> Tensor {
-    match next_key(location) {
+    match key_for(location, beside) {
         Ok(key) => apply(location, &[&key], |builder, nodes| build(builder, nodes[0]).map_err(|error| error.in_op(op))),
         Err(error) => Tensor::failed(error),
     }
 }
 
 fn uniform(op: &str, location: &'static Location<'static>, shape: &Shape, low: f64, high: f64) -> Tensor {
-    drawn(op, location, |builder, key| random::uniform(builder, key, shape, low, high, DType::F32))
+    drawn(op, location, None, |builder, key| random::uniform(builder, key, shape, low, high, DType::F32))
 }
 
 /// Draws from the seed of the process ([`set_seed`]): the same values on every device.
@@ -92,14 +103,14 @@ impl Tensor {
     #[track_caller]
     pub fn randn(shape: impl IntoShape) -> Tensor {
         let shape = shape.into_shape();
-        drawn("randn", Location::caller(), |builder, key| random::randn(builder, key, &shape, DType::F32))
+        drawn("randn", Location::caller(), None, |builder, key| random::randn(builder, key, &shape, DType::F32))
     }
 
     /// Normal numbers of this mean and standard deviation, f32.
     #[track_caller]
     pub fn normal(shape: impl IntoShape, mean: f64, deviation: f64) -> Tensor {
         let shape = shape.into_shape();
-        drawn("normal", Location::caller(), |builder, key| {
+        drawn("normal", Location::caller(), None, |builder, key| {
             draw::normal(builder, key, &shape, mean, deviation, DType::F32)
         })
     }
@@ -122,7 +133,7 @@ impl Tensor {
         let shape = shape.into_shape();
         let reaches = i32::try_from(low).is_ok() && i32::try_from(high.saturating_sub(1)).is_ok();
         let dtype = if reaches { DType::I32 } else { DType::I64 };
-        drawn("randint", Location::caller(), |builder, key| draw::randint(builder, key, &shape, low, high, dtype))
+        drawn("randint", Location::caller(), None, |builder, key| draw::randint(builder, key, &shape, low, high, dtype))
     }
 
     /// Standard normal numbers of this tensor's shape and dtype.
@@ -150,7 +161,7 @@ impl Tensor {
         match self.node() {
             Ok(node) => {
                 let (shape, dtype) = (&node.props.shape, node.props.dtype);
-                drawn(op, location, |builder, key| build(builder, key, shape, dtype))
+                drawn(op, location, Some(self), |builder, key| build(builder, key, shape, dtype))
             }
             Err(error) => Tensor::failed(error),
         }
@@ -227,7 +238,7 @@ impl Tensor {
         location: &'static Location<'static>,
         build: impl FnOnce(&mut LazyBuilder, NodeId, NodeId) -> tinyspec_ir::Result<NodeId>,
     ) -> Tensor {
-        match next_key(location) {
+        match key_for(location, Some(self)) {
             Ok(key) => apply(location, &[self, &key], |builder, nodes| {
                 build(builder, nodes[0], nodes[1]).map_err(|error| error.in_op(op))
             }),

@@ -1,7 +1,7 @@
 //! Every op on values that a tuple of devices cuts: what one device gives, and where the result is cut.
 
 use tinyspec_core::tensor::collectives::broadcast;
-use tinyspec_core::{Tensor, grad, stepped};
+use tinyspec_core::{Tensor, grad, set_seed, stepped};
 use tinyspec_ir::DType;
 use tinyspec_ir::ops::options::default;
 
@@ -100,6 +100,28 @@ fn gradients_are_those_of_one_device() {
 }
 
 #[test]
+fn what_is_drawn_for_a_value_is_drawn_where_it_is() {
+    let x = numbers(&[12, 6]);
+    let draws: [(&str, fn(&Tensor) -> Tensor); 5] = [
+        ("dropout", |x| x.dropout(0.3)),
+        ("randn_like", |x| x.randn_like() + x),
+        ("rand_like", |x| x.rand_like() + x),
+        ("bernoulli", |x| x.sigmoid().bernoulli()),
+        ("multinomial", |x| x.sigmoid().multinomial(3, true)),
+    ];
+    for (name, draw) in draws {
+        let drawn = |x: &Tensor| {
+            set_seed(3);
+            floats(name, &draw(x))
+        };
+        let wanted = drawn(&x.to("interpreter:0"));
+        assert_eq!(drawn(&x.to("interpreter:2")), wanted, "{name}");
+        assert_eq!(drawn(&x.to(&FOUR[..3])), wanted, "{name}");
+        assert_eq!(drawn(&broadcast(&x, &FOUR[..2])), wanted, "{name}");
+    }
+}
+
+#[test]
 fn what_picks_comes_to_every_device_by_itself() {
     let (table, tokens) = (numbers(&[12, 6]), Tensor::from_slice(&[3i32, 0, 11, -1, 20], [5]));
     let (cut, everywhere) = (table.to(&FOUR[..3]), broadcast(&table, &FOUR[..3]));
@@ -114,14 +136,23 @@ fn what_picks_comes_to_every_device_by_itself() {
         same("a mask of rows", &|table| table.at(table.sum(1, false).gt(0.0)));
         same("a mask of all", &|table| table.masked_select(&table.gt(0.0)));
         same("nonzero", &|table| table.maximum(0.0).nonzero());
+        let picks = Tensor::from_slice(&(0..72).map(|number| number * 7 % 6).collect::<Vec<i32>>(), [12, 6]);
+        same("gather", &|table| table.gather(&picks, 1));
+        same("scatter", &|table| table.scatter(&picks, table.neg(), 1));
+        same("scatter_add", &|table| table.scatter_add(&picks, table.neg(), 1));
+        let rows = Tensor::from_slice(&[3i32, 0, -1, 3], [4]);
+        same("index_add", &|table| table.index_add(0, &rows, table.narrow(0, 2, 4)));
+        same("index_copy", &|table| table.index_copy(0, &rows, table.narrow(0, 2, 4)));
+        same("index_fill", &|table| table.index_fill(0, &rows, 0.5));
+        same("set", &|table| {
+            let mut new = table.clone();
+            new.set(&rows, 0.5);
+            new.set((.., Tensor::from_slice(&[true, false, false, true, true, false], [6])), -2.0);
+            new
+        });
         same("a scalar", &|table| table * Tensor::scalar(3.0f32));
         same("a scalar that is lazy", &|table| table + numbers(&[3]).sum(.., false));
     }
-    let picks = numbers(&[12, 6]).gt(0.0).cast(DType::I32);
-    let error = cut.gather(&picks, 1).realize().unwrap_err().to_string();
-    assert!(error.contains("mixes devices") && error.contains("cut_values.rs"), "{error}");
-    let (want, found) = (table.gather(&picks, 1), cut.gather(picks.to(&FOUR[..3]), 1));
-    assert_eq!(floats("gather", &found), floats("gather", &want));
     let gradient = |table: &Tensor, tokens: &Tensor| {
         let loss = tokens.embedding(table).square().sum(.., false);
         grad(&loss, &[table]).unwrap().pop().unwrap()

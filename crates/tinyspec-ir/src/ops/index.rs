@@ -118,6 +118,7 @@ pub(super) fn reached(
 /// and gives the shape.
 pub fn gather(b: &mut dyn Builder, x: NodeId, index: NodeId, axis: i64) -> Result<NodeId> {
     require_int(b, "gather", index)?;
+    let index = b.beside(x, index)?;
     let (shape, index_shape) = (shape_of(b, x), shape_of(b, index));
     let axis = axis_of("gather", axis, &shape)?;
     let x = reached(b, "gather", "picks from", x, &index_shape, axis)?;

@@ -94,6 +94,14 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Moves the tensors to where `x` is.
+    fn come_to(&mut self, b: &mut dyn Builder, x: NodeId) -> Result<()> {
+        for tensor in self.tensors.iter_mut().chain(&mut self.mask).map(|(_, tensor)| tensor) {
+            *tensor = b.beside(x, *tensor)?;
+        }
+        Ok(())
+    }
+
     /// The axes and the tensors that pick from them.
     fn indices(&self) -> (Vec<usize>, Vec<NodeId>) {
         self.tensors.iter().copied().unzip()
@@ -144,7 +152,8 @@ pub fn at(b: &mut dyn Builder, x: NodeId, picks: &[Pick]) -> Result<NodeId> {
 /// As [`at`]; and when `value` does not broadcast to the part, or its dtype does not fit.
 pub fn set(b: &mut dyn Builder, x: NodeId, picks: &[Pick], value: NodeId) -> Result<NodeId> {
     const OP: &str = "set";
-    let plan = Plan::of(b, OP, x, picks)?;
+    let mut plan = Plan::of(b, OP, x, picks)?;
+    plan.come_to(b, x)?;
     if plan.mask.is_some() && plan.tensors.len() > 1 {
         let message = "a bool tensor picks beside another tensor: how much, its values decide";
         return Err(Error::new(ErrorKind::Unsupported, OP, message).help("pick one after the other"));

@@ -22,6 +22,7 @@ struct Places {
 impl Places {
     fn new(b: &mut dyn Builder, op: &'static str, x: NodeId, index: NodeId, axis: i64) -> Result<Places> {
         require_int(b, op, index)?;
+        let index = b.beside(x, index)?;
         let index_shape = shape_of(b, index);
         let axis = axis_of(op, axis, &shape_of(b, x))?;
         let part = reached(b, op, "places into", x, &index_shape, axis)?;

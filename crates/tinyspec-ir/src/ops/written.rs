@@ -20,6 +20,7 @@ fn places(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64, index: NodeId) ->
 /// The index vector without negative numbers, and the shape of what it names.
 fn numbers(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64, index: NodeId) -> Result<(NodeId, Shape)> {
     index::require_int(b, op, index)?;
+    let index = b.beside(x, index)?;
     let (shape, found) = (shape_of(b, x), shape_of(b, index));
     let axis = axis_of(op, axis, &shape)?;
     let [count] = &found[..] else {
@@ -67,8 +68,7 @@ pub fn index_fill(b: &mut dyn Builder, x: NodeId, axis: i64, index: NodeId, valu
     const OP: &str = "index_fill";
     let shape = shape_of(b, x);
     let position = axis_of(OP, axis, &shape)?;
-    let (_, _) = places(b, OP, x, axis, index)?;
-    let index = if dtype_of(b, index).is_unsigned() { index } else { index::wrapped(b, index, &shape[position])? };
+    let (index, _) = numbers(b, OP, x, axis, index)?;
     // Counting takes a step per number; comparing each number with each place would be quadratic.
     let [zero, one] = [0, 1].map(|value| b.constant(Const::int(DType::I32, value)));
     let (length, count) = (Shape::from_iter([shape[position].clone()]), shape_of(b, index));
