@@ -247,6 +247,12 @@ impl Outputs for Vec<Tensor> {
     }
 }
 
+impl<const N: usize> Outputs for [Tensor; N] {
+    fn outputs(self) -> Vec<Tensor> {
+        self.into()
+    }
+}
+
 /// A block of a model.
 pub struct Block {
     /// Family and name.

@@ -24,20 +24,20 @@ pub fn blocks() -> Vec<Block> {
         // 32 steps of speech, batch of 16.
         "recurrent/lstm-32" (x = normal([32, 16, 128]), h = normal([16, 128]), c = normal([16, 128]), w = weight([128, 512], 128),
                              u = weight([128, 512], 128), b = normal([512]), d = normal([512]))
-            ours x.lstm(h, c, w, u, Some(b), Some(d)).swap_remove(0);
+            ours x.lstm(h, c, w, u, Some(b), Some(d))[0].clone();
             torch "torch._VF.lstm(x, (h[None], c[None]), (w.t(), u.t(), b, d), True, 1, 0.0, False, False, False)[0]";
             work [linear(512, 128, 512), linear(16, 128, 512).times(32)];
             train x w u;
 
         "recurrent/gru-32" (x = normal([32, 16, 128]), h = normal([16, 128]), w = weight([128, 384], 128), u = weight([128, 384], 128),
                             b = normal([384]), d = normal([384]))
-            ours x.gru(h, w, u, Some(b), Some(d)).swap_remove(0);
+            ours x.gru(h, w, u, Some(b), Some(d))[0].clone();
             torch "torch._VF.gru(x, h[None], (w.t(), u.t(), b, d), True, 1, 0.0, False, False, False)[0]";
             work [linear(512, 128, 384), linear(16, 128, 384).times(32)];
             train x w u;
 
         "recurrent/rnn-64" (x = normal([64, 8, 64]), h = normal([8, 64]), w = weight([64, 64], 64), u = weight([64, 64], 64))
-            ours x.rnn(h, w, u, None, None).swap_remove(0);
+            ours x.rnn(h, w, u, None, None)[0].clone();
             torch "torch._VF.rnn_tanh(x, h[None], (w.t(), u.t()), False, 1, 0.0, False, False, False)[0]";
             work [linear(512, 64, 64), linear(8, 64, 64).times(64)];
             train x w u;

@@ -7,7 +7,7 @@ use crate::blocks::block::{Block, blocks, distinct, linear, normal, pass, unifor
 pub fn blocks() -> Vec<Block> {
     blocks! {
         "sorts/rows" (x = distinct([256, 1024]))
-            ours x.sort(1, false).swap_remove(0);
+            ours x.sort(1, false)[0].clone();
             torch "x.sort(1)[0]";
             work [pass(2 * 256 * 1024)];
             train x;
@@ -34,7 +34,7 @@ pub fn blocks() -> Vec<Block> {
         // Nucleus sampling: sorted probabilities, cut where their sum reaches 0.9.
         "sorts/nucleus" (x = normal([4, 8192]))
             ours {
-                let p = x.softmax(-1).sort(1, true).swap_remove(0);
+                let p = x.softmax(-1).sort(1, true)[0].clone();
                 let before = p.cumsum(1) - &p;
                 before.lt(0.9).where_(p, 0.0)
             };

@@ -434,12 +434,16 @@ fn written_by_kernel(kernel: &Function, dims: &[Dim]) -> Vec<Tensor> {
         if shape.iter().any(|dim| dim.is(0)) {
             return Tensor::full_of(shape, 0, props.dtype);
         }
-        let empty = signature.dims.iter().zip(dims).find(|(_, size)| size.is(0));
-        let message = format!(
-            "dim `{}` is 0: a kernel written by hand takes at least one element on each axis",
-            empty.map_or("", |(dim, _)| &dim.name)
-        );
-        let help = "check the size before the call: what it writes has elements, which would not be set";
+        let (message, help) = match signature.dims.iter().zip(dims).find(|(_, size)| size.is(0)) {
+            Some((dim, _)) => (
+                format!("dim `{}` is 0: a kernel written by hand takes at least one element on each axis", dim.name),
+                "check the size before the call: what it writes has elements, which would not be set",
+            ),
+            None => (
+                format!("there is no result of {}", tinyspec_ir::dim::show(&shape)),
+                "check the sizes before the call: by the signature of the kernel they need to be larger",
+            ),
+        };
         Tensor::failed(tinyspec_ir::Error::new(ErrorKind::Shape, &signature.name, message).help(help))
     });
     written.collect()

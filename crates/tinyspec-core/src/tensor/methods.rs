@@ -185,6 +185,16 @@ impl Call {
             Err(error) => vec![Tensor::failed(error); self.results],
         }
     }
+
+    /// As many results as the row of the method says.
+    fn array<const N: usize>(
+        self,
+        build: impl FnOnce(&mut LazyBuilder) -> tinyspec_ir::Result<Vec<NodeId>>,
+    ) -> [Tensor; N] {
+        let op = self.op;
+        let mut tensors = self.tensors(build).into_iter();
+        std::array::from_fn(|_| tensors.next().unwrap_or_else(|| unreachable!("{op} has {N} results by its row")))
+    }
 }
 
 macro_rules! method {
@@ -211,7 +221,7 @@ macro_rules! method {
     ($(#[doc = $doc:literal])* $name:ident($receiver:ident: tensor $(, $param:ident: $kind:ident)*) -> $result:ident $([$count:expr])? = $($path:ident)::+) => {
         $(#[doc = $doc])*
         #[track_caller]
-        pub fn $name(&self $(, $param: method!(@type $kind))*) -> method!(@result $result) {
+        pub fn $name(&self $(, $param: method!(@type $kind))*) -> method!(@result $result $([$count])?) {
             #[allow(unused_mut, reason = "not every method has more operands")]
             let mut call = Call::new(stringify!($name), Location::caller());
             let $receiver = call.operand(self, DType::Void);
@@ -223,7 +233,7 @@ macro_rules! method {
     ($(#[doc = $doc:literal])* $name:ident($($param:ident: $kind:ident),*) -> $result:ident $([$count:expr])? = $($path:ident)::+) => {
         $(#[doc = $doc])*
         #[track_caller]
-        pub fn $name($($param: method!(@type $kind)),*) -> method!(@result $result) {
+        pub fn $name($($param: method!(@type $kind)),*) -> method!(@result $result $([$count])?) {
             #[allow(unused_mut, reason = "not every method has operands")]
             let mut call = Call::new(stringify!($name), Location::caller());
             $(let $param = method!(@prepare $kind, call, $param, DType::Void);)*
@@ -244,7 +254,8 @@ macro_rules! method {
     (@type text) => { &str };
     (@type $options:ident) => { tinyspec_ir::ops::options::$options };
     (@result tensor) => { Tensor };
-    (@result tensors) => { Vec<Tensor> };
+    (@result tensors $([$count:expr])?) => { Vec<Tensor> };
+    (@result array [$count:expr]) => { [Tensor; $count] };
     (@prepare tensor, $call:ident, $param:ident, $like:expr) => { $call.operand($param, $like) };
     (@prepare tensors, $call:ident, $param:ident, $like:expr) => { $call.operands($param) };
     (@prepare optional, $call:ident, $param:ident, $like:expr) => {

@@ -136,8 +136,8 @@ fn of_factors_of_matrices() {
 fn of_recurrent_layers() {
     all(functions! {
         rnn_cell: |x, y, p| x.rnn_cell(y, p.at(0).outer(x.at(1)), y.transpose(0, 1).matmul(p), Some(&y.at(0)), None);
-        lstm: |x, y, p| x.unsqueeze(2).lstm(x.at((0..1, 0..1)).expand([3, 1]), y.at((0..1, 0..1)).expand([3, 1]), y.reshape([1, 6]).narrow(1, 0, 4), p.reshape([1, 6]).narrow(1, 2, 4), None, None).remove(0);
-        gru: |x, y, p| x.unsqueeze(2).gru(x.at((0..1, 0..1)).expand([3, 1]), y.at(0..1), p.at(0..1), Some(&y.at(1)), Some(&p.at(1))).remove(0);
+        lstm: |x, y, p| x.unsqueeze(2).lstm(x.at((0..1, 0..1)).expand([3, 1]), y.at((0..1, 0..1)).expand([3, 1]), y.reshape([1, 6]).narrow(1, 0, 4), p.reshape([1, 6]).narrow(1, 2, 4), None, None)[0].clone();
+        gru: |x, y, p| x.unsqueeze(2).gru(x.at((0..1, 0..1)).expand([3, 1]), y.at(0..1), p.at(0..1), Some(&y.at(1)), Some(&p.at(1)))[0].clone();
         layers: |x, y, p| Tensor::cat(&x.unsqueeze(2).rnn_layers(y.reshape([2, 3, 1]), &[&p.at((0..1, 0..1)), &p.at((1..2, 0..1)), &p.at((0..1, 1..2)), &p.at((1..2, 1..2))], true).iter().map(|part| part.flatten(0, -1)).collect::<Vec<_>>().iter().collect::<Vec<_>>(), 0);
     });
 }

@@ -241,3 +241,19 @@ fn what_has_no_probability_is_never_drawn() {
         assert!(row.iter().all(|position| possible.contains(position)), "{possible:?}: {row:?}");
     }
 }
+
+/// 24 bits, as f32 has them, would repeat hundreds of these.
+#[test]
+fn doubles_have_as_many_bits_as_they_hold() -> Result<(), Error> {
+    let values = drawn(|key| key.uniform_with([20_000], 0.0, 1.0, DType::F64));
+    let distinct: std::collections::BTreeSet<u64> = values.iter().map(|value| value.to_bits()).collect();
+    assert_eq!(distinct.len(), values.len());
+    let (mean, variance) = moments(&values);
+    assert!((mean - 0.5).abs() < 5e-3 && (variance - 1.0 / 12.0).abs() < 2e-3, "{mean} {variance}");
+    let normal = drawn(|key| key.normal_with([20_000], 0.0, 1.0, DType::F64));
+    let distinct: std::collections::BTreeSet<u64> = normal.iter().map(|value| value.to_bits()).collect();
+    assert!(distinct.len() + 2 >= normal.len(), "{}", distinct.len());
+    let (mean, variance) = moments(&normal);
+    assert!(mean.abs() < 2e-2 && (variance - 1.0).abs() < 3e-2, "{mean} {variance}");
+    Ok(())
+}

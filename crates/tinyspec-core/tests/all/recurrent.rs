@@ -114,11 +114,11 @@ fn sequences_and_their_cells() -> Result<(), Error> {
 #[test]
 fn gradients_go_through_time() -> Result<(), Error> {
     let Layer { x, h, c, weight, recurrent, .. } = layer(4);
-    let lstm = |t: &[Tensor]| t[0].lstm(&t[1], &t[2], &t[3], &t[4], None, None).remove(0);
+    let lstm = |t: &[Tensor]| t[0].lstm(&t[1], &t[2], &t[3], &t[4], None, None)[0].clone();
     gradcheck(lstm, &[&x, &h, &c, &weight, &recurrent], GradcheckOptions::default())?;
     let Layer { x, h, weight, recurrent, .. } = layer(3);
     gradcheck(
-        |t| t[0].gru(&t[1], &t[2], &t[3], None, None).remove(1),
+        |t| t[0].gru(&t[1], &t[2], &t[3], None, None)[1].clone(),
         &[&x, &h, &weight, &recurrent],
         GradcheckOptions::default(),
     )
@@ -135,7 +135,7 @@ fn long_sequences_are_their_steps() -> Result<(), Error> {
             tinyspec_core::realize_all(&[&x, &h, &c, &weight, &recurrent])?;
             let weights = waves(&[STEPS, 8, 8], 0.1);
             let found = x.lstm(&h, &c, &weight, &recurrent, None, None);
-            let (mut state, mut shown) = (vec![h.clone(), c.clone()], vec![]);
+            let (mut state, mut shown) = ([h.clone(), c.clone()], vec![]);
             let mut losses = vec![];
             for step in 0..STEPS {
                 state = x.at(step).lstm_cell(&state[0], &state[1], &weight, &recurrent, None, None);
@@ -148,7 +148,7 @@ fn long_sequences_are_their_steps() -> Result<(), Error> {
             let wanted = [&x, &h, &c, &weight, &recurrent];
             let loss = losses[1..].iter().fold(losses[0].clone(), |sum, loss| sum + loss);
             let want = grad(&loss, &wanted)?;
-            let found = x.lstm(&h, &c, &weight, &recurrent, None, None).remove(0);
+            let found = x.lstm(&h, &c, &weight, &recurrent, None, None)[0].clone();
             let got = grad(&(found * &weights).sum(.., false), &wanted)?;
             for (got, want) in got.iter().zip(&want) {
                 is(got, &want.to_vec::<f64>()?)?;
@@ -231,11 +231,12 @@ fn layers_and_ways_follow_each_other_as_pytorch_orders_them() -> Result<(), Erro
     let (x, h) = (waves(&[3, 2, 2], 0.3), waves(&[2, 2, 3], 1.0));
     let (weight, recurrent) = (waves(&[2, 3], 0.1), waves(&[3, 3], 0.2));
     gradcheck(
-        |t| t[0].rnn_layers(&t[1], &[&t[2], &t[3], &t[2], &t[3]], true).remove(0),
+        |t| t[0].rnn_layers(&t[1], &[&t[2], &t[3], &t[2], &t[3]], true)[0].clone(),
         &[&x, &h, &weight, &recurrent],
         GradcheckOptions::default(),
     )?;
-    let error = x.rnn_layers(&h, &[&weight, &recurrent, &weight], true).remove(0).to_vec::<f64>().expect_err("refused");
+    let error =
+        x.rnn_layers(&h, &[&weight, &recurrent, &weight], true)[0].clone().to_vec::<f64>().expect_err("refused");
     assert!(error.to_string().contains("rnn_layers: 3 weights for 2 layers and ways"), "{error}");
     Ok(())
 }
@@ -288,15 +289,15 @@ fn dropout_is_between_the_layers() -> Result<(), Error> {
     let (weight, recurrent, wide) = (waves(&[3, 3], 0.1), waves(&[3, 3], 0.2), waves(&[6, 3], 0.3));
     gradcheck(
         |t| {
-            t[0].rnn_layers_with(&t[1], &[&t[2], &t[3], &t[2], &t[3], &t[4], &t[3], &t[4], &t[3]], true, &key, 0.5)
-                .remove(0)
+            t[0].rnn_layers_with(&t[1], &[&t[2], &t[3], &t[2], &t[3], &t[4], &t[3], &t[4], &t[3]], true, &key, 0.5)[0]
+                .clone()
         },
         &[&x, &h, &weight, &recurrent, &wide],
         GradcheckOptions::default(),
     )?;
     let weights = [&weight, &recurrent, &weight, &recurrent];
     let refused = |key: &Tensor, dropout: f64| {
-        let found = x.rnn_layers_with(h.at(0..2), &weights, false, key, dropout).remove(0);
+        let found = x.rnn_layers_with(h.at(0..2), &weights, false, key, dropout)[0].clone();
         found.to_vec::<f64>().expect_err("refused").to_string()
     };
     let error = refused(&key, 1.5);
@@ -309,7 +310,7 @@ fn dropout_is_between_the_layers() -> Result<(), Error> {
 #[test]
 fn weights_of_other_widths_are_refused() {
     let Layer { x, h, c, weight, recurrent, .. } = layer(3);
-    let error = x.lstm(&h, &c, &weight, &recurrent, None, None).remove(0).to_vec::<f64>().expect_err("refused");
+    let error = x.lstm(&h, &c, &weight, &recurrent, None, None)[0].clone().to_vec::<f64>().expect_err("refused");
     assert!(error.to_string().contains("lstm: weights of [2, 6] and [2, 6] for a state of [2, 2]"), "{error}");
 }
 
@@ -326,11 +327,11 @@ fn times() -> Result<(), Error> {
         let mut times = [vec![], vec![]];
         for _ in 0..3 {
             let start = std::time::Instant::now();
-            let shown = x.lstm(&h, &c, &weight, &recurrent, None, None).remove(0);
+            let shown = x.lstm(&h, &c, &weight, &recurrent, None, None)[0].clone();
             shown.realize()?;
             times[0].push(start.elapsed());
             let start = std::time::Instant::now();
-            let shown = x.lstm(&h, &c, &weight, &recurrent, None, None).remove(0);
+            let shown = x.lstm(&h, &c, &weight, &recurrent, None, None)[0].clone();
             let gradients = tinyspec_core::grad(&shown.square().sum(.., false), &[&weight, &recurrent])?;
             tinyspec_core::realize_all(&gradients.iter().collect::<Vec<_>>())?;
             times[1].push(start.elapsed());
@@ -348,7 +349,7 @@ fn one_way_of_two_is_part_of_the_whole() -> Result<(), Error> {
     for tensor in [&x, &h].into_iter().chain(&weights) {
         tensor.realize()?;
     }
-    let states = || x.rnn_layers(&h, &weights.each_ref(), true).swap_remove(0);
+    let states = || x.rnn_layers(&h, &weights.each_ref(), true)[0].clone();
     let all = states().to_vec::<f64>()?;
     for (half, start) in [(0..4, 0), (4..8, 4)] {
         let want: Vec<f64> = all.chunks(8).flat_map(|row| row[start..start + 4].to_vec()).collect();

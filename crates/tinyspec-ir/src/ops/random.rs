@@ -26,15 +26,15 @@ pub fn random_bits(b: &mut dyn Builder, key: NodeId, shape: &[Dim]) -> Result<No
     reshape(b, bits, shape)
 }
 
-/// Floats in [0, 1) from bits `shift` to `shift + 24` of each element.
-fn unit(b: &mut dyn Builder, bits: NodeId, shift: i128, dtype: DType) -> Result<NodeId> {
-    let shift = b.constant(Const::int(DType::U64, shift));
+/// Floats in [0, 1) from `width` bits of each element, those from `shift` on.
+fn unit(b: &mut dyn Builder, bits: NodeId, shift: u32, width: u32, dtype: DType) -> Result<NodeId> {
+    let shift = b.constant(Const::int(DType::U64, shift.into()));
     let shifted = b.alu(Op::Shr, &[bits, shift])?;
-    let mask = b.constant(Const::int(DType::U64, 0xff_ffff));
+    let mask = b.constant(Const::int(DType::U64, (1 << width) - 1));
     let low = b.alu(Op::And, &[shifted, mask])?;
-    let low = cast(b, low, DType::I32)?;
+    let low = cast(b, low, if width < 32 { DType::I32 } else { DType::I64 })?;
     let float = cast(b, low, dtype)?;
-    let scale = like(b, float, 1.0 / 16_777_216.0);
+    let scale = like(b, float, (-f64::from(width)).exp2());
     b.alu(Op::Mul, &[float, scale])
 }
 
@@ -49,7 +49,9 @@ pub fn uniform(b: &mut dyn Builder, key: NodeId, shape: &[Dim], low: f64, high: 
     }
     let bits = random_bits(b, key, shape).map_err(|error| error.in_op("uniform"))?;
     let wide = dtype.accumulator();
-    let unit = unit(b, bits, 40, wide)?;
+    // As many as the mantissa holds.
+    let mantissa = if wide == DType::F64 { 53 } else { 24 };
+    let unit = unit(b, bits, 64 - mantissa, mantissa, wide)?;
     let is_empty = least == bound;
     let (scale, start) = (given(b, unit, if is_empty { 0.0 } else { width }), given(b, unit, least));
     let scaled = b.alu(Op::Mul, &[unit, scale])?;
@@ -81,7 +83,8 @@ pub fn randn(b: &mut dyn Builder, key: NodeId, shape: &[Dim], dtype: DType) -> R
     require_float("randn", dtype)?;
     let wide = dtype.accumulator();
     let bits = random_bits(b, key, shape).map_err(|error| error.in_op("randn"))?;
-    let (first, second) = (unit(b, bits, 8, wide)?, unit(b, bits, 40, wide)?);
+    let width = if wide == DType::F64 { 32 } else { 24 };
+    let (first, second) = (unit(b, bits, 32 - width, width, wide)?, unit(b, bits, 64 - width, width, wide)?);
     // 1 - u is never 0, so the logarithm is finite.
     let minus = super::arithmetic::neg(b, first)?;
     let positive = shift(b, minus, 1.0)?;

@@ -3,8 +3,14 @@
 //!
 //! [`for_each_method!`](crate::for_each_method) hands all rows to a callback macro, each as
 //! `#[doc] name(param: kind, …) -> result = path;` with `kind` one of those in [`ParamKind`], spelt as its variant (the
-//! name of a struct of options is one), and `result` `tensor`, `tensors`, or `tensors[n]` where the parameters alone say how many. The
-//! function behind a row takes `&mut dyn Builder` and the parameters in their order.
+//! name of a struct of options is one), and `result` one of
+//!
+//! * `tensor`,
+//! * `array[n]`: always `n` tensors,
+//! * `tensors[n]`: as many as the parameters say,
+//! * `tensors`: as many as the operands have.
+//!
+//! The function behind a row takes `&mut dyn Builder` and the parameters in their order.
 
 mod arguments;
 mod near;
@@ -142,9 +148,9 @@ macro_rules! table {
         }
     };
     (@is_list tensor) => { false };
-    (@is_list tensors) => { true };
+    (@is_list $several:ident) => { true };
     (@result tensor $call:expr) => { $call.map(|node| vec![node]) };
-    (@result tensors $call:expr) => { $call };
+    (@result $several:ident $call:expr) => { $call };
     (@take $kind:ident $args:ident $param:expr) => { $args.$kind($param)? };
     (@pass tensors $param:ident) => { &$param };
     (@pass ints $param:ident) => { &$param };

@@ -79,7 +79,7 @@ macro_rules! for_each_method {
         /// The next float on the way to `other`.
         nextafter(x: tensor, other: tensor) -> tensor = bits::nextafter;
         /// A mantissa from 1/2 to 1 and a power of two (i32), `mantissa * 2^power`.
-        frexp(x: tensor) -> tensors[2] = bits::frexp;
+        frexp(x: tensor) -> array[2] = bits::frexp;
         /// `x * 2^exponent`.
         ldexp(x: tensor, exponent: tensor) -> tensor = logical::ldexp;
         /// The magnitude of this with the sign of `sign`.
@@ -384,11 +384,11 @@ macro_rules! for_each_method {
         /// Standard deviation along axes.
         std(x: tensor, axis: axes, correction: int, keepdim: flag) -> tensor = reduce::std;
         /// Variance and mean.
-        var_mean(x: tensor, axis: axes, correction: int, keepdim: flag) -> tensors[2] = relation::var_mean;
+        var_mean(x: tensor, axis: axes, correction: int, keepdim: flag) -> array[2] = relation::var_mean;
         /// Standard deviation and mean.
-        std_mean(x: tensor, axis: axes, correction: int, keepdim: flag) -> tensors[2] = relation::std_mean;
+        std_mean(x: tensor, axis: axes, correction: int, keepdim: flag) -> array[2] = relation::std_mean;
         /// Least and greatest elements.
-        aminmax(x: tensor, axis: axes, keepdim: flag) -> tensors[2] = relation::aminmax;
+        aminmax(x: tensor, axis: axes, keepdim: flag) -> array[2] = relation::aminmax;
         /// Covariance of the variables that the rows of a matrix are; each column is an observation.
         ///
         /// ```
@@ -506,7 +506,7 @@ macro_rules! for_each_method {
         /// Determinant of square matrices in the last two axes.
         det(x: tensor) -> tensor = linalg::solve::det;
         /// The sign of the determinant, and the logarithm of its magnitude.
-        slogdet(x: tensor) -> tensors[2] = linalg::solve::slogdet;
+        slogdet(x: tensor) -> array[2] = linalg::solve::slogdet;
         /// Logarithm of the determinant; nan if that is negative.
         logdet(x: tensor) -> tensor = linalg::solve::logdet;
         /// Product of `n` of these square matrices, or of `-n` inverses. Powers of whole numbers are whole if `n` is not negative.
@@ -523,9 +523,9 @@ macro_rules! for_each_method {
         /// The `x` of `A x = this`, where `factor` is what `cholesky` gave for `A`.
         cholesky_solve(x: tensor, factor: tensor, upper: flag) -> tensor = linalg::cholesky::cholesky_solve;
         /// P, L and U with `A = P L U`: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
-        lu(x: tensor) -> tensors[3] = linalg::lu::lu;
+        lu(x: tensor) -> array[3] = linalg::lu::lu;
         /// Q and R with `A = Q R`: orthonormal columns and an upper triangle, both as narrow as A allows.
-        qr(x: tensor) -> tensors[2] = linalg::qr::qr;
+        qr(x: tensor) -> array[2] = linalg::qr::qr;
         /// Sum of products by an equation.
         einsum(equation: text, tensors: tensors) -> tensor = einsum::einsum;
 
@@ -623,11 +623,11 @@ macro_rules! for_each_method {
         index_fill(x: tensor, axis: int, index: tensor, value: tensor) -> tensor = written::index_fill;
 
         /// In order along an axis, and the positions that the elements come from.
-        sort(x: tensor, axis: int, descending: flag) -> tensors[2] = sort::sort;
+        sort(x: tensor, axis: int, descending: flag) -> array[2] = sort::sort;
         /// Positions that put this in order along an axis.
         argsort(x: tensor, axis: int, descending: flag) -> tensor = sort::argsort;
         /// The `k` greatest (or least) elements along an axis, and their positions.
-        topk(x: tensor, k: int, axis: int, largest: flag) -> tensors[2] = sort::topk;
+        topk(x: tensor, k: int, axis: int, largest: flag) -> array[2] = sort::topk;
 
         /// Cross entropy of logits, classes in the last axis, against class numbers; `reduction` is `"mean"`, `"sum"` or `"none"`. Targets of `ignore_index` do not count; the loss of others that are not a class is nan, as is its gradient.
         cross_entropy(x: tensor, target: tensor, reduction: text, label_smoothing: float, ignore_index: int) -> tensor = loss::cross_entropy;
@@ -702,7 +702,7 @@ macro_rules! for_each_method {
         /// assert_eq!(running[1].to_vec::<f32>()?, [1.5, 4.5]);
         /// # Ok::<(), tinyspec_core::Error>(())
         /// ```
-        batch_norm_running(x: tensor, mean: tensor, variance: tensor, momentum: float) -> tensors[2] = norm::batch_norm_running;
+        batch_norm_running(x: tensor, mean: tensor, variance: tensor, momentum: float) -> array[2] = norm::batch_norm_running;
         /// Normalisation of each channel of each sample.
         instance_norm(x: tensor, weight: tensor, bias: tensor, eps: float) -> tensor = norm::instance_norm;
         /// `x / (k + alpha mean(x²))^beta` over `size` neighbouring channels.
@@ -725,19 +725,19 @@ macro_rules! for_each_method {
         /// `tanh(x W + h U)`: a recurrent step with weights (inputs, width) and (width, width), and the biases of both.
         rnn_cell(x: tensor, h: tensor, weight: tensor, recurrent: tensor, bias: optional, recurrent_bias: optional) -> tensor = recurrent::rnn_cell;
         /// The next h and c of a long short-term memory: weights (inputs, 4 width) and (width, 4 width) of the gates i, f, g, o.
-        lstm_cell(x: tensor, h: tensor, c: tensor, weight: tensor, recurrent: tensor, bias: optional, recurrent_bias: optional) -> tensors[2] = recurrent::lstm_cell;
+        lstm_cell(x: tensor, h: tensor, c: tensor, weight: tensor, recurrent: tensor, bias: optional, recurrent_bias: optional) -> array[2] = recurrent::lstm_cell;
         /// The next h of a gated unit: weights (inputs, 3 width) and (width, 3 width) of the gates r, z, n.
         gru_cell(x: tensor, h: tensor, weight: tensor, recurrent: tensor, bias: optional, recurrent_bias: optional) -> tensor = recurrent::gru_cell;
         /// All states of `rnn_cell` over the first axis, and the last one.
-        rnn(x: tensor, h: tensor, weight: tensor, recurrent: tensor, bias: optional, recurrent_bias: optional) -> tensors[2] = recurrent::rnn;
+        rnn(x: tensor, h: tensor, weight: tensor, recurrent: tensor, bias: optional, recurrent_bias: optional) -> array[2] = recurrent::rnn;
         /// All states h of `lstm_cell` over the first axis, and the last h and c.
-        lstm(x: tensor, h: tensor, c: tensor, weight: tensor, recurrent: tensor, bias: optional, recurrent_bias: optional) -> tensors[3] = recurrent::lstm;
+        lstm(x: tensor, h: tensor, c: tensor, weight: tensor, recurrent: tensor, bias: optional, recurrent_bias: optional) -> array[3] = recurrent::lstm;
         /// All states of `gru_cell` over the first axis, and the last one.
-        gru(x: tensor, h: tensor, weight: tensor, recurrent: tensor, bias: optional, recurrent_bias: optional) -> tensors[2] = recurrent::gru;
+        gru(x: tensor, h: tensor, weight: tensor, recurrent: tensor, bias: optional, recurrent_bias: optional) -> array[2] = recurrent::gru;
         /// Layers of `rnn`, each over the states of the one before, and back through the steps too if `both_ways`: all states of
         /// the last layer (steps, batch, ways · width), and the last ones of all (layers · ways, batch, width), as `h` has the
         /// first ones. `weights` are those of each layer and way in turn: weight, recurrent, and the two biases or none.
-        rnn_layers(x: tensor, h: tensor, weights: tensors, both_ways: flag) -> tensors[2] = recurrent::rnn_layers;
+        rnn_layers(x: tensor, h: tensor, weights: tensors, both_ways: flag) -> array[2] = recurrent::rnn_layers;
         /// Layers of `lstm`, as `rnn_layers`: all states h of the last one, and the last h and c of all.
         ///
         /// ```
@@ -749,12 +749,12 @@ macro_rules! for_each_method {
         /// assert_eq!(found[2].sizes()?, [2, 2, 4]);
         /// # Ok::<(), tinyspec_core::Error>(())
         /// ```
-        lstm_layers(x: tensor, h: tensor, c: tensor, weights: tensors, both_ways: flag) -> tensors[3] = recurrent::lstm_layers;
+        lstm_layers(x: tensor, h: tensor, c: tensor, weights: tensors, both_ways: flag) -> array[3] = recurrent::lstm_layers;
         /// Layers of `gru`, as `rnn_layers`.
-        gru_layers(x: tensor, h: tensor, weights: tensors, both_ways: flag) -> tensors[2] = recurrent::gru_layers;
+        gru_layers(x: tensor, h: tensor, weights: tensors, both_ways: flag) -> array[2] = recurrent::gru_layers;
         /// `rnn_layers`, to be trained: of the states that a layer shows the next one, `key` (a u64 scalar) draws for each layer
         /// anew which are 0, with probability `dropout`; the others are over `1 - dropout`.
-        rnn_layers_with(x: tensor, h: tensor, weights: tensors, both_ways: flag, key: tensor, dropout: float) -> tensors[2] = recurrent::rnn_layers_with;
+        rnn_layers_with(x: tensor, h: tensor, weights: tensors, both_ways: flag, key: tensor, dropout: float) -> array[2] = recurrent::rnn_layers_with;
         /// `lstm_layers` with dropout between the layers, as `rnn_layers_with`.
         ///
         /// ```
@@ -768,9 +768,9 @@ macro_rules! for_each_method {
         /// assert_eq!(trained[0].sizes()?, tested[0].sizes()?);
         /// # Ok::<(), tinyspec_core::Error>(())
         /// ```
-        lstm_layers_with(x: tensor, h: tensor, c: tensor, weights: tensors, both_ways: flag, key: tensor, dropout: float) -> tensors[3] = recurrent::lstm_layers_with;
+        lstm_layers_with(x: tensor, h: tensor, c: tensor, weights: tensors, both_ways: flag, key: tensor, dropout: float) -> array[3] = recurrent::lstm_layers_with;
         /// `gru_layers` with dropout between the layers, as `rnn_layers_with`.
-        gru_layers_with(x: tensor, h: tensor, weights: tensors, both_ways: flag, key: tensor, dropout: float) -> tensors[2] = recurrent::gru_layers_with;
+        gru_layers_with(x: tensor, h: tensor, weights: tensors, both_ways: flag, key: tensor, dropout: float) -> array[2] = recurrent::gru_layers_with;
 
         /// One value everywhere.
         full(shape: shape, value: float, dtype: dtype) -> tensor = creation::full;
