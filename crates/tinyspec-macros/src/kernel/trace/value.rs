@@ -95,7 +95,17 @@ impl Tracer<'_> {
                 let message = match self.help_for_constant(value, dtype) {
                     Some(help) => help,
                     None => {
-                        format!("expected {dtype}, found {}: cast it with `as {}`", self.kind(value), written(dtype))
+                        let cast = format!("cast it with `as {}`", written(dtype));
+                        let is_wider = |node| {
+                            let found = self.graph.dtype(node);
+                            found.is_float() && dtype == DType::F32 && found.size() > dtype.size()
+                        };
+                        // A variable has the dtype of its first value.
+                        let or = match value {
+                            Value::Node(node) if is_wider(node) => ", or begin with an f64, `0.0f64`",
+                            _ => "",
+                        };
+                        format!("expected {dtype}, found {}: {cast}{or}", self.kind(value))
                     }
                 };
                 self.error(at, message);

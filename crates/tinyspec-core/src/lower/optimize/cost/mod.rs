@@ -485,12 +485,19 @@ impl<'a> Model<'a> {
         let near = near.filter(|&step| regular && !access.is_store && is_near(step, self.lanes as i64));
         match () {
             () if staged || regular && (!vectors || self.has_lanes(access)) => (parts, 0.0),
+            // Lanes that read one element, each under its own gate: one load, and a select for each vector.
+            () if regular && !access.is_store && self.is_broadcast(access) => (1.0, 0.0),
             // Lanes a few elements apart are picked from whole vectors.
             () if let Some(step) = near => (parts * 2.0 * step.abs() as f64, 0.0),
             // Turned in registers: as many exchanges as a lane's number has bits.
             () if regular && access.is_store && self.is_turned(access) => (parts * (1.0 + self.lanes.log2()), 0.0),
             () => (0.0, parts * if vectors { self.lanes } else { 1.0 }),
         }
+    }
+
+    /// Whether nothing in the tile moves the access.
+    fn is_broadcast(&self, access: &Access) -> bool {
+        self.loops.tile(access.open).into_iter().all(|axis| self.step(access, axis) == 0)
     }
 
     /// Across the vectors lie enough neighbours in memory.
