@@ -102,7 +102,7 @@ fn gradients_are_those_of_one_device() {
 #[test]
 fn what_is_drawn_for_a_value_is_drawn_where_it_is() {
     let x = numbers(&[12, 6]);
-    let draws: [(&str, fn(&Tensor) -> Tensor); 5] = [
+    let draws: [(&str, Op); 5] = [
         ("dropout", |x| x.dropout(0.3)),
         ("randn_like", |x| x.randn_like() + x),
         ("rand_like", |x| x.rand_like() + x),

@@ -210,14 +210,14 @@ fn remainders_of_floats_are_exact() {
         .unzip();
     let same = |a: f64, b: f64| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
     on_each_device(|| {
-        let found = vector(&x).fmod(&vector(&y)).to_vec::<f32>()?;
+        let found = vector(&x).fmod(vector(&y)).to_vec::<f32>()?;
         for (number, (&x, &y)) in x.iter().zip(&y).enumerate() {
             assert!(same(found[number].into(), (x % y).into()), "{x:?} % {y:?} is {:?}", found[number]);
         }
         // Quotients beyond all floats, too.
         let wide = |from: &[f32]| from.iter().map(|&x| f64::from(x).powi(5)).collect::<Vec<f64>>();
         let (x, y) = (wide(&x), wide(&y));
-        let found = vector(&x).fmod(&vector(&y)).to_vec::<f64>()?;
+        let found = vector(&x).fmod(vector(&y)).to_vec::<f64>()?;
         for (number, (&x, &y)) in x.iter().zip(&y).enumerate() {
             assert!(same(found[number], x % y), "{x:?} % {y:?} is {:?}", found[number]);
         }

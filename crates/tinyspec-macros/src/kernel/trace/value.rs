@@ -92,20 +92,16 @@ impl Tracer<'_> {
         match constant {
             Some(constant) => Some(self.graph.constant(constant)),
             None => {
+                let is_f64 = matches!(value, Value::Node(node) if self.graph.dtype(node) == DType::F64);
                 let message = match self.help_for_constant(value, dtype) {
                     Some(help) => help,
+                    // A variable has the dtype of its first value.
+                    None if is_f64 && dtype == DType::F32 => {
+                        "expected f32, found f64: cast it with `as f32`, or begin with an f64, as in `0.0f64`"
+                            .to_string()
+                    }
                     None => {
-                        let cast = format!("cast it with `as {}`", written(dtype));
-                        let is_wider = |node| {
-                            let found = self.graph.dtype(node);
-                            found.is_float() && dtype == DType::F32 && found.size() > dtype.size()
-                        };
-                        // A variable has the dtype of its first value.
-                        let or = match value {
-                            Value::Node(node) if is_wider(node) => ", or begin with an f64, `0.0f64`",
-                            _ => "",
-                        };
-                        format!("expected {dtype}, found {}: {cast}{or}", self.kind(value))
+                        format!("expected {dtype}, found {}: cast it with `as {}`", self.kind(value), written(dtype))
                     }
                 };
                 self.error(at, message);
