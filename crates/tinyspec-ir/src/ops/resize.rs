@@ -1,11 +1,11 @@
 //! What changes the length of axes by data-independent indices: other ways to pad, and interpolation.
 
 use super::creation::{arange_dim, size};
-use super::movement::{cat, expand, flip, narrow, repeat_interleave, reshape, transpose};
+use super::movement::{cat, expand, flip, narrow, permute, repeat_interleave, reshape};
 use super::slice::{self, Slice};
-use super::{axis_of, cast, dtype_of, shape_of, to_float, within};
+use super::{cast, dtype_of, shape_of, to_float, within};
 use crate::dim::show;
-use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
+use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
 /// `before` and `after` more elements at the ends of the last axes, taken from `x` itself: mirrored without the edge
 /// (`"reflect"`), the edge again (`"replicate"`), or from the other end (`"circular"`).
@@ -186,7 +186,7 @@ fn resized(
                 slices.push(picked);
                 slice::get(b, op, x, &slices)?
             }
-            None => resample(b, x, axis, (from, to), (&step, &start, unit.max(1)), way)?,
+            None => resample(b, x, axis, &Resampling { from, to, step: &step, start: &start, unit: unit.max(1), way })?,
         };
     }
     Ok(x)
@@ -213,74 +213,185 @@ fn whole_factor(from: &Dim, to: i64, (step, start, unit): (&Dim, &Dim, i64)) -> 
 }
 
 /// How a value between elements is made of them.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Hash)]
 enum Way {
     Nearest,
     Linear,
     Cubic,
 }
 
-fn resample(
-    b: &mut dyn Builder,
-    x: NodeId,
-    axis: usize,
-    (from, to): (&Dim, i64),
-    (step, start, unit): (&Dim, &Dim, i64),
+/// Where the elements of a resized axis lie: element `i` of `to` at `(i · step + start) / unit` of `from`.
+struct Resampling<'a> {
+    from: &'a Dim,
+    to: i64,
+    step: &'a Dim,
+    start: &'a Dim,
+    unit: i64,
     way: Way,
-) -> Result<NodeId> {
-    let dtype = if step.bounds().1.saturating_mul(to) < 1 << 30 { DType::I32 } else { DType::I64 };
-    let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(dtype, value as i128));
-    let ramp = arange_dim(b, &Dim::from(to), dtype)?;
-    let (step, start) = (size(b, step, dtype)?, size(b, start, dtype)?);
-    let (unit_node, zero) = (number(b, unit), number(b, 0));
-    let place = b.alu(Op::Mul, &[ramp, step])?;
-    let place = b.alu(Op::Add, &[place, start])?;
-    let place = if way == Way::Cubic { place } else { b.alu(Op::Max, &[place, zero])? };
-    let lower = b.alu(Op::Idiv, &[place, unit_node])?;
-    let axis = axis_of("interpolate", axis as i64, &shape_of(b, x))? as i64;
-    let moved = transpose(b, x, 0, axis)?;
-    if way == Way::Nearest {
-        let low = b.alu(Op::Index, &[moved, lower])?;
-        return transpose(b, low, 0, axis);
-    }
-    let float = dtype_of(b, x);
-    let wide = float.accumulator();
-    let rest = b.alu(Op::Mod, &[place, unit_node])?;
-    let rest = cast(b, rest, wide)?;
-    let share = super::elementwise::scale(b, rest, 1.0 / unit as f64)?;
-    let mut along = shape_of(b, moved);
-    along[0] = Dim::from(to);
-    for dim in along.iter_mut().skip(1) {
-        *dim = Dim::from(1);
-    }
-    let share = reshape(b, share, &along)?;
-    let last = size(b, &(from - 1), dtype)?;
-    let neighbour = |b: &mut dyn Builder, distance: i64| {
-        let distance = number(b, distance);
-        let place = b.alu(Op::Add, &[lower, distance])?;
-        let (below, beyond) = (b.alu(Op::CmpLt, &[place, zero])?, b.alu(Op::CmpLt, &[last, place])?);
-        let place = b.alu(Op::Where, &[beyond, last, place])?;
-        let place = b.alu(Op::Where, &[below, zero, place])?;
-        let value = b.alu(Op::Index, &[moved, place])?;
-        cast(b, value, wide)
+}
+
+/// The neighbours of an element: their places, and their weights unless the first counts alone.
+type Neighbours = Vec<(NodeId, Option<NodeId>)>;
+
+fn resample(b: &mut dyn Builder, x: NodeId, axis: usize, resampling: &Resampling) -> Result<NodeId> {
+    let Resampling { from, to, step, start, unit, way } = resampling;
+    let (Some(from), Some(step), Some(start)) = (from.as_const(), step.as_const(), start.as_const()) else {
+        return resampling.forward(b, x, axis);
     };
-    let mixed = if way == Way::Linear {
-        let (low, high) = (neighbour(b, 0)?, neighbour(b, 1)?);
-        super::arithmetic::lerp(b, low, high, share)?
-    } else {
-        let mut total: Option<NodeId> = None;
+    if !dtype_of(b, x).is_float() || step == 0 {
+        return resampling.forward(b, x, axis);
+    }
+    let what = ("resample", from, *to, step, start, *unit, *way, axis);
+    let body = |b: &mut dyn Builder, x: &[NodeId]| Ok(vec![resampling.forward(b, x[0], axis)?]);
+    let gradient = |b: &mut dyn Builder, _: &[NodeId], g: &[NodeId]| Ok(vec![resampling.backward(b, g[0], axis)?]);
+    Ok(super::function::with_gradient(b, what, &[x], &body, &gradient)?[0])
+}
+
+impl Resampling<'_> {
+    /// An integer type for places.
+    fn dtype(&self) -> DType {
+        if self.step.bounds().1.saturating_mul(self.to) < 1 << 30 { DType::I32 } else { DType::I64 }
+    }
+
+    /// What the elements `i` of the result are made of.
+    fn neighbours(&self, b: &mut dyn Builder, i: NodeId, wide: DType) -> Result<Neighbours> {
+        let dtype = self.dtype();
+        let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(dtype, value as i128));
+        let (step, start) = (size(b, self.step, dtype)?, size(b, self.start, dtype)?);
+        let (unit, zero) = (number(b, self.unit), number(b, 0));
+        let place = b.alu(Op::Mul, &[i, step])?;
+        let place = b.alu(Op::Add, &[place, start])?;
+        let place = if self.way == Way::Cubic { place } else { b.alu(Op::Max, &[place, zero])? };
+        let lower = b.alu(Op::Idiv, &[place, unit])?;
+        if self.way == Way::Nearest {
+            return Ok(vec![(lower, None)]);
+        }
+        let rest = b.alu(Op::Mod, &[place, unit])?;
+        let rest = cast(b, rest, wide)?;
+        let share = super::elementwise::scale(b, rest, 1.0 / self.unit as f64)?;
+        let last = size(b, &(self.from - 1), dtype)?;
+        let neighbour = |b: &mut dyn Builder, distance: i64, weight: NodeId| -> Result<(NodeId, Option<NodeId>)> {
+            let distance = number(b, distance);
+            let place = b.alu(Op::Add, &[lower, distance])?;
+            let (below, beyond) = (b.alu(Op::CmpLt, &[place, zero])?, b.alu(Op::CmpLt, &[last, place])?);
+            let place = b.alu(Op::Where, &[beyond, last, place])?;
+            Ok((b.alu(Op::Where, &[below, zero, place])?, Some(weight)))
+        };
+        if self.way == Way::Linear {
+            let minus = super::arithmetic::neg(b, share)?;
+            let rest = super::elementwise::shift(b, minus, 1.0)?;
+            return Ok(vec![neighbour(b, 0, rest)?, neighbour(b, 1, share)?]);
+        }
+        let mut all = vec![];
         for (distance, weights) in (-1..).zip(CUBIC) {
-            let (value, weight) = (neighbour(b, distance)?, super::elementwise::polynomial(b, share, &weights)?);
-            let product = b.alu(Op::Mul, &[value, weight])?;
-            total = Some(match total {
-                Some(total) => b.alu(Op::Add, &[total, product])?,
-                None => product,
+            let weight = super::elementwise::polynomial(b, share, &weights)?;
+            all.push(neighbour(b, distance, weight)?);
+        }
+        Ok(all)
+    }
+
+    fn forward(&self, b: &mut dyn Builder, x: NodeId, axis: usize) -> Result<NodeId> {
+        let ramp = arange_dim(b, &Dim::from(self.to), self.dtype())?;
+        let float = dtype_of(b, x);
+        let wide = float.accumulator();
+        let mut values = vec![];
+        for (place, weight) in self.neighbours(b, ramp, wide)? {
+            let value = picked(b, x, axis, place)?;
+            let Some(weight) = weight else { return Ok(value) };
+            values.push((cast(b, value, wide)?, along(b, weight, axis, value)?));
+        }
+        let mixed = match values[..] {
+            // Exact where both are equal.
+            [(low, _), (high, share)] => super::arithmetic::lerp(b, low, high, share)?,
+            _ => weighted(b, values)?,
+        };
+        cast(b, mixed, float)
+    }
+
+    /// The gradient: for each element of the operand, the elements of the result that it is a neighbour of. These follow each other.
+    fn backward(&self, b: &mut dyn Builder, g: NodeId, axis: usize) -> Result<NodeId> {
+        let dtype = self.dtype();
+        let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(dtype, value as i128));
+        let (Some(from), Some(step), Some(start)) = (self.from.as_const(), self.step.as_const(), self.start.as_const())
+        else {
+            unreachable!("only resizing of known sizes has a gradient of its own")
+        };
+        // An element at a place has neighbours from it on as far as `reach`, and is one of `span`.
+        let (reach, span) = match self.way {
+            Way::Nearest => (0, 1),
+            Way::Linear => (1, 2),
+            Way::Cubic => (2, 4),
+        };
+        let most = ((span * self.unit + step - 1) / step).min(self.to);
+        let float = dtype_of(b, g);
+        let wide = float.accumulator();
+        // The first element is the first at or behind `(j - reach) · unit`.
+        let j = arange_dim(b, &Dim::from(from), dtype)?;
+        let j = reshape(b, j, &[Dim::from(from), Dim::from(1)])?;
+        let (unit, divisor) = (number(b, self.unit), number(b, step));
+        let offset = number(b, step - 1 - start - reach * self.unit);
+        let first = b.alu(Op::Mul, &[j, unit])?;
+        let first = b.alu(Op::Add, &[first, offset])?;
+        let first = b.alu(Op::Idiv, &[first, divisor])?;
+        let zero = number(b, 0);
+        let first = b.alu(Op::Max, &[first, zero])?;
+        let k = arange_dim(b, &Dim::from(most), dtype)?;
+        let i = super::arithmetic::add(b, first, k)?;
+        let to = number(b, self.to);
+        let is_inside = b.alu(Op::CmpLt, &[i, to])?;
+        let mut weights: Option<NodeId> = None;
+        for (place, weight) in self.neighbours(b, i, wide)? {
+            let hit = super::arithmetic::eq(b, place, j)?;
+            let hit = b.alu(Op::And, &[hit, is_inside])?;
+            let (one, none) = (b.constant(Const::float(wide, 1.0)), b.constant(Const::float(wide, 0.0)));
+            let weight = b.alu(Op::Where, &[hit, weight.unwrap_or(one), none])?;
+            weights = Some(match weights {
+                Some(others) => b.alu(Op::Add, &[others, weight])?,
+                None => weight,
             });
         }
-        total.unwrap_or(share)
-    };
-    let mixed = cast(b, mixed, float)?;
-    transpose(b, mixed, 0, axis)
+        let last = number(b, self.to - 1);
+        let i = super::arithmetic::minimum(b, i, last)?;
+        let found = picked(b, g, axis, i)?;
+        let weights = along(b, weights.unwrap_or(zero), axis, found)?;
+        let found = cast(b, found, wide)?;
+        let products = b.alu(Op::Mul, &[found, weights])?;
+        let total = super::reduce::sum(b, products, Some(&[axis as i64 + 1]), false)?;
+        cast(b, total, float)
+    }
+}
+
+/// The elements of an axis at `places`, whose axes take its place.
+fn picked(b: &mut dyn Builder, x: NodeId, axis: usize, places: NodeId) -> Result<NodeId> {
+    let (rank, count) = (shape_of(b, x).len() as i64, shape_of(b, places).len() as i64);
+    let axis = axis as i64;
+    let first: Vec<i64> = std::iter::once(axis).chain((0..rank).filter(|&other| other != axis)).collect();
+    let moved = permute(b, x, &first)?;
+    let found = b.alu(Op::Index, &[moved, places])?;
+    let back: Vec<i64> = (count..count + axis).chain(0..count).chain(count + axis..count + rank - 1).collect();
+    permute(b, found, &back)
+}
+
+/// `weights` as a factor of `x`, along its axes from `axis` on.
+fn along(b: &mut dyn Builder, weights: NodeId, axis: usize, x: NodeId) -> Result<NodeId> {
+    let mut shape: Shape = shape_of(b, x).iter().map(|_| Dim::from(1)).collect();
+    for (dim, size) in shape[axis..].iter_mut().zip(shape_of(b, weights)) {
+        *dim = size;
+    }
+    reshape(b, weights, &shape)
+}
+
+/// The sum of values times weights.
+fn weighted(b: &mut dyn Builder, values: Vec<(NodeId, NodeId)>) -> Result<NodeId> {
+    let mut total: Option<NodeId> = None;
+    for (value, weight) in values {
+        let product = b.alu(Op::Mul, &[value, weight])?;
+        total = Some(match total {
+            Some(total) => b.alu(Op::Add, &[total, product])?,
+            None => product,
+        });
+    }
+    Ok(total.unwrap_or_else(|| b.constant(Const::float(DType::F32, 0.0))))
 }
 
 /// The weights of the four neighbours by the share of the way, highest power first, with slope -3/4 at distance 1.
