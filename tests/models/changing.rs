@@ -1,6 +1,8 @@
 //! Numbers that change from step to step are data wherever they stand: nothing is compiled once a loop has gone on for a few
 //! steps.
 
+use tinyspec::Argument;
+use tinyspec::ir::ops::table::{METHODS, Method, ParamKind};
 use tinyspec::nn::{Optimizer, Sgd};
 use tinyspec::prelude::*;
 use tinyspec::profile::counters;
@@ -65,6 +67,73 @@ fn on_several_devices_at_once() -> Result<()> {
         assert_eq!([first.item::<f32>()?, second.item::<f32>()?], [sum * scale; 2]);
         Ok(())
     })?;
+    assert!(settles(&made), "{made:?}");
+    Ok(())
+}
+
+/// Arguments of a method that takes matrices: the float at `which` is `value`. There are several tries, as not every method takes
+/// the same shapes and ranges.
+fn arguments(method: &Method, which: usize, value: f64, attempt: usize) -> Vec<Argument> {
+    let numbers = |shape: &[usize], step: f32| {
+        let data: Vec<f32> =
+            (0..shape.iter().product()).map(|i: usize| (i as f32 * step).sin().abs() * 0.8 + 0.1).collect();
+        Tensor::from_slice(&data, shape)
+    };
+    let places = |shape: &[usize]| {
+        let count: usize = shape.iter().product();
+        Tensor::from_slice(&(0..count as i32).map(|i| i % 8).collect::<Vec<i32>>(), shape)
+    };
+    let shape: &[usize] = if attempt % 2 == 0 { &[8] } else { &[8, 8] };
+    let mut is_first = true;
+    let of = |(position, (name, kind)): (usize, &(&str, ParamKind))| match kind {
+        ParamKind::tensor if *name == "key" => Argument::Tensor(Tensor::scalar(7u64)),
+        ParamKind::tensor if std::mem::take(&mut is_first) => Argument::Tensor(numbers(&[8, 8], 0.37)),
+        ParamKind::tensor if name.contains("index") || name.contains("target") => Argument::Tensor(places(shape)),
+        ParamKind::tensor => Argument::Tensor(numbers(shape, 0.57)),
+        ParamKind::tensors => Argument::Tensors(vec![numbers(&[8, 8], 0.3), numbers(&[8, 8], 0.7)]),
+        ParamKind::int => Argument::Int([1, 0, 2][attempt % 3]),
+        ParamKind::ints => Argument::Ints(vec![2, 2]),
+        ParamKind::shape => Argument::Ints(vec![8, 8]),
+        ParamKind::axes => Argument::Ints(vec![1]),
+        ParamKind::float if position == which => Argument::Float(value),
+        ParamKind::float => Argument::Float(if attempt < 6 { 0.25 } else { 1.5 }),
+        ParamKind::flag => Argument::Flag(false),
+        ParamKind::dtype => Argument::DType(DType::F32),
+        ParamKind::text => Argument::Text(if attempt % 2 == 0 { "mean" } else { "none" }.into()),
+        _ => Argument::Nothing,
+    };
+    method.params.iter().enumerate().map(of).collect()
+}
+
+#[test]
+fn floats_that_methods_take() {
+    let _alone = crate::alone();
+    let (mut tried, mut compiled) = (0, vec![]);
+    for method in METHODS {
+        // Which elements a quantile lies between, the graph says.
+        let floats = method.params.iter().enumerate().filter(|(_, (_, kind))| *kind == ParamKind::float);
+        for (which, (name, _)) in floats.filter(|_| method.name != "quantile") {
+            let made = (0..12).find_map(|attempt| {
+                let first = if attempt % 2 == 0 { 0.3 } else { 1.2 };
+                let step = |step: usize| {
+                    let arguments = arguments(method, which, first + step as f64 * 0.01, attempt);
+                    realize_all(&Tensor::call(method.name, &arguments)?.iter().collect::<Vec<_>>())
+                };
+                plans(step).ok()
+            });
+            tried += usize::from(made.is_some());
+            compiled
+                .extend(made.filter(|made| !settles(made)).map(|made| format!("{}: {name}: {made:?}", method.name)));
+        }
+    }
+    assert!(tried > 70, "only {tried} floats were tried");
+    assert!(compiled.is_empty(), "{}", compiled.join("\n"));
+}
+
+#[test]
+fn bounds_of_a_draw() -> Result<()> {
+    let _alone = crate::alone();
+    let made = plans(|step| Tensor::randint([32], step as i64 - 3, 2 * step as i64 + 1).realize().map(drop))?;
     assert!(settles(&made), "{made:?}");
     Ok(())
 }

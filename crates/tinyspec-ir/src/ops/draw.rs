@@ -24,15 +24,15 @@ pub fn randint(b: &mut dyn Builder, key: NodeId, shape: &[Dim], low: i64, high: 
     let place = if width <= 1 << 32 {
         let half = b.constant(Const::int(DType::U64, 32));
         let high_bits = b.alu(Op::Shr, &[bits, half])?;
-        let width = b.constant(Const::int(DType::U64, width));
+        let width = b.number(Const::int(DType::U64, width));
         let product = b.alu(Op::Mul, &[high_bits, width])?;
         b.alu(Op::Shr, &[product, half])?
     } else {
-        let width = b.constant(Const::int(DType::U64, width));
+        let width = b.number(Const::int(DType::U64, width));
         b.alu(Op::Mod, &[bits, width])?
     };
     let place = cast(b, place, DType::I64)?;
-    let start = b.constant(Const::int(DType::I64, low.into()));
+    let start = b.number(Const::int(DType::I64, low.into()));
     let value = b.alu(Op::Add, &[place, start])?;
     cast(b, value, dtype)
 }
@@ -236,7 +236,7 @@ pub fn gumbel_softmax(
     let drawn = positive_exponential(b, key, &shape, wide).map_err(|error| error.in_op(OP))?;
     let noise = same_log(b, drawn)?;
     let noisy = sub(b, x, noise)?;
-    let scaled = super::elementwise::scale(b, noisy, 1.0 / temperature)?;
+    let scaled = super::elementwise::scale_given(b, noisy, 1.0 / temperature)?;
     let soft = reduce::softmax(b, scaled, axis)?;
     let dtype = dtype_of(b, x);
     let soft = cast(b, soft, dtype)?;

@@ -2,7 +2,7 @@
 
 use super::arithmetic::{add, mul, sub};
 use super::elementwise::{rsqrt, square};
-use super::{axis_of, cast, dtype_of, given, in_wide, in_wide_of, like, reduce, shape_of, to_float};
+use super::{axis_of, cast, dtype_of, given, in_wide, in_wide_of, reduce, shape_of, to_float};
 use crate::dim::show;
 use crate::{Builder, Dim, Error, ErrorKind, NodeId, Result, Shape};
 
@@ -185,7 +185,7 @@ pub fn batch_norm_running(
         let dtype = dtype_of(b, before);
         let wide = dtype.accumulator();
         let (before, found) = (cast(b, before, wide)?, cast(b, found, wide)?);
-        let share = like(b, before, momentum);
+        let share = given(b, before, momentum);
         let moved = super::arithmetic::lerp(b, before, found, share).map_err(|error| error.in_op(OP))?;
         after.push(cast(b, moved, dtype)?);
     }
