@@ -56,8 +56,19 @@ const STEPS: [(&str, Step); 7] = [
     }),
 ];
 
+/// Which threads a step runs in.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Threads {
+    /// That of the loop.
+    One,
+    /// A new one makes what that of the loop reads.
+    Making,
+    /// A new one makes and reads.
+    Reading,
+}
+
 /// What is read in each step, and how many plans the last half of the steps makes.
-fn run(step: Step, are_read: bool) -> Result<(Vec<f32>, u64)> {
+fn run(step: Step, are_read: bool, threads: Threads) -> Result<(Vec<f32>, u64)> {
     const COUNT: usize = 24;
     set_seed(7);
     let batch = Batch { x: Tensor::randn([32, 8]), y: Tensor::randn([32, 1]) };
@@ -69,8 +80,24 @@ fn run(step: Step, are_read: bool) -> Result<(Vec<f32>, u64)> {
         if number == COUNT / 2 {
             before = counters().plans;
         }
-        let value = step(&batch, &mut states)?;
-        read.push(value.item::<f32>()?);
+        let make = |states: &mut [Tensor]| -> Result<Tensor> {
+            let value = step(&batch, states)?;
+            if threads == Threads::Reading {
+                value.realize()?;
+            }
+            Ok(value)
+        };
+        let value = match threads {
+            Threads::One => make(&mut states),
+            Threads::Making | Threads::Reading => {
+                // The loop holds the old states until the thread has ended.
+                let mut new = states.clone();
+                let value = std::thread::scope(|scope| scope.spawn(|| make(&mut new)).join().expect("a step"));
+                states = new;
+                value
+            }
+        };
+        read.push(value?.item::<f32>()?);
         if are_read {
             realize_all(&states.each_ref())?;
         }
@@ -82,11 +109,14 @@ fn run(step: Step, are_read: bool) -> Result<(Vec<f32>, u64)> {
 fn a_state_that_is_never_read_costs_the_same_each_step() -> Result<()> {
     let _alone = crate::alone();
     for (name, step) in STEPS {
-        let (want, _) = run(step, true)?;
-        let (got, plans) = run(step, false)?;
-        assert_eq!(plans, 0, "{name}");
-        for (number, (got, want)) in got.iter().zip(&want).enumerate() {
-            assert!((got - want).abs() <= 1e-5 * (1.0 + want.abs()), "{name}, step {number}: {got} instead of {want}");
+        let (want, _) = run(step, true, Threads::One)?;
+        for threads in [Threads::One, Threads::Making, Threads::Reading] {
+            let (got, plans) = run(step, false, threads)?;
+            assert_eq!(plans, 0, "{name}, {threads:?}");
+            for (number, (got, want)) in got.iter().zip(&want).enumerate() {
+                let is_near = (got - want).abs() <= 1e-5 * (1.0 + want.abs());
+                assert!(is_near, "{name}, {threads:?}, step {number}: {got} instead of {want}");
+            }
         }
     }
     Ok(())

@@ -251,6 +251,11 @@ fn derive_device(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Option<crate::
         }
         _ => sources,
     };
+    common_device(op, values)
+}
+
+/// The device of values that are needed in one place.
+pub(crate) fn common_device(op: Op, values: &[&Props]) -> Result<Option<crate::Device>> {
     let mut found: Option<&crate::Device> = None;
     for device in values.iter().filter_map(|props| props.device.as_ref()) {
         match found {

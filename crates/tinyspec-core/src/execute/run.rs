@@ -10,7 +10,7 @@ use crate::compile::{self, Place, Plan};
 use crate::device::{Device, Owner, Storage, default_device};
 use crate::kept::Kept;
 use crate::lazy::callify::{Callified, Walk};
-use crate::lazy::{History, Node, unread_states};
+use crate::lazy::{History, Node, UnreadStates, unread_states};
 use crate::lower::rangeify::Donation;
 use crate::profile::{self, Launched, Level};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -60,9 +60,10 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
 
 /// As [`realize`], of nodes with different values.
 fn realize_apart(mut pending: Vec<Arc<Node>>) -> Result<()> {
-    for state in unread_states() {
+    let UnreadStates { states, last_run } = unread_states();
+    for state in &states {
         if pending.iter().all(|known| known.hash != state.hash) {
-            pending.push(state);
+            pending.push(state.clone());
         }
     }
     let mut walk = Walk::of(&pending);
@@ -92,6 +93,11 @@ fn realize_apart(mut pending: Vec<Arc<Node>>) -> Result<()> {
         }
         ranged::call(&walk.first)?;
         pending.retain(|node| !node.is_realized());
+        walk = Walk::of(&pending);
+    }
+    let dropped = walk.dropped_states(last_run, &states);
+    if !dropped.is_empty() {
+        pending.extend(dropped);
         walk = Walk::of(&pending);
     }
     if walk.has_placeholder {

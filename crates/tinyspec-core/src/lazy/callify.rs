@@ -12,7 +12,8 @@ use std::hash::Hash;
 use std::panic::Location;
 use std::sync::{Arc, Weak};
 use tinyspec_ir::{
-    AddrSpace, Arg, Builder, Const, ContentHash, ContentHasher, DType, Device, Graph, NodeId, Op, Props, Result, Shape,
+    AddrSpace, Arg, Builder, Category, Const, ContentHash, ContentHasher, DType, Device, Graph, NodeId, Op, Props,
+    Result, Shape,
 };
 
 type Positions = SmallVec<[u32; 3]>;
@@ -353,6 +354,41 @@ impl Walk {
 
     fn root_hashes(&self) -> FxHashSet<ContentHash> {
         self.roots.iter().map(|&root| self.entries[root as usize].node.hash).collect()
+    }
+
+    /// The tensors nearest to the roots that the program has dropped, and that a run left undone before values of the walk were made of
+    /// them; but for those that the states `beside` the roots are made of. `last_run` is that of the thread.
+    pub fn dropped_states(&self, last_run: u64, beside: &[Arc<Node>]) -> Vec<Arc<Node>> {
+        let count = self.entries.len();
+        // For each entry the last run before its newest user was made, and whether the roots need it, and those beside them.
+        let (mut before, mut is_needed, mut is_covered) = (vec![0; count], vec![false; count], vec![false; count]);
+        for &root in &self.roots {
+            let is_beside = beside.iter().any(|state| state.hash == self.entries[root as usize].node.hash);
+            is_needed[root as usize] = true;
+            is_covered[root as usize] |= is_beside;
+        }
+        let mut states = Vec::new();
+        for (position, Entry { node, sources, leaf, .. }) in self.entries.iter().enumerate().rev() {
+            if !is_needed[position] || leaf.is_some() {
+                continue;
+            }
+            let is_view = node.op.category() == Category::Movement;
+            let is_left = node.age < before[position] && node.was_tensor() && node.is_unheld();
+            if is_left && !is_view && !is_covered[position] {
+                states.push(node.clone());
+                continue;
+            }
+            // Another thread may have made the node, and had no run since.
+            let run = if node.age < last_run { node.last_run } else { node.last_run.max(last_run) };
+            let run = if is_view { run.max(before[position]) } else { run };
+            for &source in sources {
+                let source = source as usize;
+                before[source] = before[source].max(run);
+                is_needed[source] = true;
+                is_covered[source] |= is_covered[position];
+            }
+        }
+        states
     }
 
     /// Reduces over data that both the nodes done first and the rest of the walk need. Computed twice they would cost twice the

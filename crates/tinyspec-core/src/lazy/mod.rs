@@ -27,4 +27,4 @@ pub(crate) use node::{Node, Sources, View};
 pub(crate) use part::{part, within};
 pub(crate) use shards::Shards;
 pub(crate) use sizes::{Sizes, number, sizes};
-pub(crate) use unread::unread_states;
+pub(crate) use unread::{UnreadStates, unread_states};

@@ -2,7 +2,7 @@
 
 use super::history::Computed;
 use super::identity::{Identity, Who};
-use super::{Body, Shards};
+use super::{Body, Shards, unread};
 use crate::device::{self, Owner, Storage};
 use smallvec::SmallVec;
 use std::hash::Hash;
@@ -25,6 +25,8 @@ pub(crate) struct Node {
     pub hash: ContentHash,
     /// Ascends in the order in which nodes are made: sources have smaller ones.
     pub age: u64,
+    /// What was older had been made when the thread that made this node had its last run.
+    pub last_run: u64,
     /// The smallest age among this node and those that its value was still to be computed from; of a computed node, the greatest.
     oldest_undone: AtomicU64,
     pub location: Option<&'static Location<'static>>,
@@ -90,6 +92,7 @@ impl Node {
             props,
             hash,
             age,
+            last_run: 0,
             oldest_undone: AtomicU64::new(COMPUTED),
             location: None,
             identity: AtomicU64::new(identity.0),
@@ -121,7 +124,7 @@ impl Node {
         let oldest = sources.iter().map(|source| source.oldest_undone()).fold(age, u64::min);
         let state = State::Lazy(sources);
         let mut node = Node::new(op, arg, props, hash, identity, age, state);
-        node.oldest_undone = AtomicU64::new(oldest);
+        (node.oldest_undone, node.last_run) = (AtomicU64::new(oldest), unread::last_run());
         node.location = location;
         Ok(Arc::new(node))
     }

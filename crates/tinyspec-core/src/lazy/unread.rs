@@ -1,17 +1,22 @@
 //! Loop-carried states that no run reads, such as an average of the weights, or reads only through other values.
 //!
 //! Left lazy, each keeps alive whatever its predecessors were made of, and the run that finally reads it computes all of them.
-//! So a run also computes each tensor that the program holds and that was made of one which the last run of the thread left
-//! undone and the program has dropped since.
+//! So a run also computes each tensor that the thread holds and that was made of one which its last run left undone and the program
+//! has dropped since. Of states that another thread made, a run computes those that it needs itself ([`Walk::dropped_states`]).
 
 use super::{Node, Walk};
 use rustc_hash::FxHashSet;
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 thread_local! {
-    static UNREAD: RefCell<Unread> = const { RefCell::new(Unread { last_run: 0, candidates: Vec::new() }) };
+    static UNREAD: RefCell<Unread> =
+        RefCell::new(Unread { last_run: LAST_RUN.load(Ordering::Relaxed), candidates: Vec::new() });
 }
+
+/// The last run of any thread, for threads that have had none: a program may start one for each step.
+static LAST_RUN: AtomicU64 = AtomicU64::new(0);
 
 /// The least capacity for candidates.
 const ROOM: usize = 64;
@@ -23,12 +28,22 @@ struct Unread {
     candidates: Vec<Weak<Node>>,
 }
 
+/// `None` while the thread ends.
+fn with_unread<T>(work: impl FnOnce(&mut Unread) -> T) -> Option<T> {
+    UNREAD.try_with(|unread| work(&mut unread.borrow_mut())).ok()
+}
+
+/// Nodes below this age were made before the last run of this thread.
+pub(super) fn last_run() -> u64 {
+    with_unread(|unread| unread.last_run).unwrap_or_default()
+}
+
 /// Makes a new tensor a candidate if it needs something that the last run left undone.
 pub(super) fn note(node: &Arc<Node>) {
-    UNREAD.with_borrow_mut(|unread| {
-        if node.oldest_undone() >= unread.last_run {
-            return;
-        }
+    if node.oldest_undone() >= node.last_run {
+        return;
+    }
+    with_unread(|unread| {
         let candidates = &mut unread.candidates;
         if candidates.len() == candidates.capacity() {
             // The next run may be far away: candidates that are gone make room.
@@ -39,11 +54,20 @@ pub(super) fn note(node: &Arc<Node>) {
     });
 }
 
-/// The states that the run which begins now computes beside its roots.
-pub(crate) fn unread_states() -> Vec<Arc<Node>> {
-    let (last_run, candidates) = UNREAD.with_borrow_mut(|unread| {
-        (std::mem::replace(&mut unread.last_run, Node::next_age()), std::mem::take(&mut unread.candidates))
-    });
+/// What a run begins with.
+pub(crate) struct UnreadStates {
+    pub states: Vec<Arc<Node>>,
+    /// Nodes below this age were made before the last run of the thread.
+    pub last_run: u64,
+}
+
+/// Begins a run of this thread: the states that it computes beside its roots.
+pub(crate) fn unread_states() -> UnreadStates {
+    let now = Node::next_age();
+    LAST_RUN.store(now, Ordering::Relaxed);
+    let taken =
+        with_unread(|unread| (std::mem::replace(&mut unread.last_run, now), std::mem::take(&mut unread.candidates)));
+    let (last_run, candidates) = taken.unwrap_or_default();
     let (mut states, mut later) = (vec![], vec![]);
     for state in candidates.iter().filter_map(Weak::upgrade).filter(|node| !node.is_unheld() && node.is_lazy()) {
         match older_one(&state, last_run) {
@@ -53,13 +77,13 @@ pub(crate) fn unread_states() -> Vec<Arc<Node>> {
         }
     }
     if !later.is_empty() {
-        UNREAD.with_borrow_mut(|unread| unread.candidates.append(&mut later));
+        with_unread(|unread| unread.candidates.append(&mut later));
     }
     // Within a trace tensors have no value.
-    match states.is_empty() || !Walk::of(&states).has_placeholder {
-        true => states,
-        false => vec![],
+    if !states.is_empty() && Walk::of(&states).has_placeholder {
+        states.clear();
     }
+    UnreadStates { states, last_run }
 }
 
 /// What a tensor needs of what the last run left undone.

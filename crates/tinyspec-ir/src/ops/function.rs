@@ -1,5 +1,6 @@
 //! Functions whose gradients are formulas.
 
+use crate::derive::common_device;
 use crate::dim::Name;
 use crate::function::OwnGradient;
 use crate::{Arg, Builder, ContentHash, DType, Dim, Graph, NodeId, Op, Props, Result, Shape};
@@ -20,6 +21,10 @@ pub(super) fn with_gradient(
 ) -> Result<Vec<NodeId>> {
     let shapes: Vec<_> = inputs.iter().map(|&input| (b.props(input).dtype, b.props(input).shape.clone())).collect();
     let key = ContentHash::of(&(what, &shapes));
+    // A number comes to every device by itself.
+    let values: Vec<&Props> =
+        inputs.iter().map(|&input| b.props(input)).filter(|props| !props.shape.is_empty()).collect();
+    common_device(Op::Function, &values)?;
     let mut names: Vec<Name> = vec![];
     for (_, shape) in &shapes {
         for name in shape.iter().flat_map(Dim::names) {
