@@ -121,3 +121,20 @@ fn a_state_that_is_never_read_costs_the_same_each_step() -> Result<()> {
     }
     Ok(())
 }
+
+/// A value that a program makes before a loop, and never reads itself, is computed once, not in each step.
+#[test]
+fn what_a_loop_needs_again_is_computed_once() -> Result<()> {
+    let _alone = crate::alone();
+    set_seed(3);
+    let (data, weight) = (Tensor::randn([32, 8]).realize()?.clone(), Tensor::randn([8, 4]).realize()?.clone());
+    let (hidden, scaled) = (data.matmul(&weight).tanh(), &data * 2.0);
+    for step in 0..4 {
+        let value = (&hidden + step as f32).sum(.., false) + scaled.mean(.., false);
+        value.item::<f32>()?;
+        assert_eq!(hidden.is_realized(), step > 0, "{step}");
+        // Rather computed again than written and read.
+        assert!(!scaled.is_realized(), "{step}");
+    }
+    Ok(())
+}

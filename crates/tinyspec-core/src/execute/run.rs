@@ -9,7 +9,7 @@ use crate::Result;
 use crate::compile::{self, Place, Plan};
 use crate::device::{Device, Owner, Storage, default_device};
 use crate::kept::Kept;
-use crate::lazy::callify::{Callified, Walk};
+use crate::lazy::callify::{Callified, LeftUndone, Walk};
 use crate::lazy::{History, Node, UnreadStates, unread_states};
 use crate::lower::rangeify::Donation;
 use crate::profile::{self, Launched, Level};
@@ -27,9 +27,14 @@ const KNOWN_GROUPS: usize = 4096;
 
 /// Computes nodes; those of one device as one graph.
 pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
+    realize_with(roots, true)
+}
+
+/// As [`realize`]; with `keeps_held` also what the program holds and would compute again.
+fn realize_with(roots: &[Arc<Node>], keeps_held: bool) -> Result<()> {
     // One root is the common case, and needs no map.
     if let [root] = roots {
-        return if root.is_realized() { Ok(()) } else { realize_apart(vec![root.clone()]) };
+        return if root.is_realized() { Ok(()) } else { realize_apart(vec![root.clone()], keeps_held) };
     }
     let mut pending: Vec<Arc<Node>> = Vec::with_capacity(roots.len());
     let mut known: FxHashMap<ContentHash, &Arc<Node>> = FxHashMap::default();
@@ -50,7 +55,7 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
         histories.push(if is_same { None } else { History::of_tensors(std::slice::from_ref(twin))? });
     }
     if !pending.is_empty() {
-        realize_apart(pending)?;
+        realize_apart(pending, keeps_held)?;
     }
     for ((twin, first), history) in twins.into_iter().zip(histories) {
         twin.become_as(first, history.and_then(|history| history.result(0)));
@@ -58,8 +63,8 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
     Ok(())
 }
 
-/// As [`realize`], of nodes with different values.
-fn realize_apart(mut pending: Vec<Arc<Node>>) -> Result<()> {
+/// As [`realize_with`], of nodes with different values.
+fn realize_apart(mut pending: Vec<Arc<Node>>, keeps_held: bool) -> Result<()> {
     let UnreadStates { states, last_run } = unread_states();
     for state in &states {
         if pending.iter().all(|known| known.hash != state.hash) {
@@ -76,6 +81,20 @@ fn realize_apart(mut pending: Vec<Arc<Node>>) -> Result<()> {
         pending.extend(beside);
         walk = Walk::of(&pending);
     }
+    // Within a trace tensors have no value.
+    if !walk.has_placeholder {
+        let LeftUndone { dropped, held } = walk.left_undone(last_run, &states);
+        let is_kept = keeps_held && !held.is_empty();
+        if is_kept {
+            // Apart from the rest, so that this run is the same program as the next. It may compute some of the rest as well.
+            realize_with(&held, false)?;
+            pending.retain(|node| !node.is_realized());
+        }
+        if is_kept || !dropped.is_empty() {
+            pending.extend(dropped.into_iter().filter(|node| !node.is_realized()));
+            walk = Walk::of(&pending);
+        }
+    }
     let mut lost = Vec::new();
     // What is moved, or given to a function of its own, is computed first, all of it together, then what these need.
     while !walk.first.is_empty() || !walk.overwritten.is_empty() {
@@ -87,17 +106,12 @@ fn realize_apart(mut pending: Vec<Arc<Node>>) -> Result<()> {
         }
         let mut sources: Vec<Arc<Node>> = walk.first.iter().flat_map(ranged::needed).collect();
         sources.extend(walk.shared_with_first());
-        realize(&sources)?;
+        realize_with(&sources, keeps_held)?;
         for node in walk.first.iter().filter(|node| node.op != Op::GetTuple) {
             move_to_device(node)?;
         }
         ranged::call(&walk.first)?;
         pending.retain(|node| !node.is_realized());
-        walk = Walk::of(&pending);
-    }
-    let dropped = walk.dropped_states(last_run, &states);
-    if !dropped.is_empty() {
-        pending.extend(dropped);
         walk = Walk::of(&pending);
     }
     if walk.has_placeholder {

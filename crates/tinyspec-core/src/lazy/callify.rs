@@ -22,7 +22,8 @@ pub(crate) type Numbers = FxHashMap<Const, &'static Location<'static>>;
 
 /// Nodes of a small program.
 const SOME: usize = 64;
-/// Nodes below a sum that are looked at for numbers, and pairs of equal nodes that are compared.
+/// Nodes below a sum that are looked at for numbers, pairs of equal nodes that are compared, and elementwise nodes in a row that are
+/// rather recomputed than kept.
 const STEPS: usize = 32;
 /// Nodes of a graph with its gradients, for each without them, about.
 const WITH_GRADIENTS: usize = 3;
@@ -95,6 +96,33 @@ pub(crate) struct Opened {
     pub copies: FxHashMap<NodeId, Identity>,
     /// Params whose values are gone.
     pub gone: Vec<NodeId>,
+}
+
+/// Tensors that an earlier run left undone.
+#[derive(Default)]
+pub(crate) struct LeftUndone {
+    /// The program has dropped them since, as a loop does with its states.
+    pub dropped: Vec<Arc<Node>>,
+    /// The program still has them, and each run would compute them again, at some cost.
+    pub held: Vec<Arc<Node>>,
+}
+
+/// What the value of an entry takes.
+#[derive(Clone, Copy, Default)]
+struct Work {
+    /// It depends on a leaf.
+    has_data: bool,
+    /// It reduces data on the way.
+    reduces: bool,
+    /// Nodes on the longest way from a leaf or a constant.
+    depth: usize,
+}
+
+impl Work {
+    /// Whether recomputing the value in each run is worse than writing and reading it.
+    fn is_worth_keeping(self) -> bool {
+        self.reduces || self.depth > STEPS
+    }
 }
 
 /// Which nodes of a walk are nodes of their own in its graph.
@@ -356,9 +384,10 @@ impl Walk {
         self.roots.iter().map(|&root| self.entries[root as usize].node.hash).collect()
     }
 
-    /// The tensors nearest to the roots that the program has dropped, and that a run left undone before values of the walk were made of
-    /// them; but for those that the states `beside` the roots are made of. `last_run` is that of the thread.
-    pub fn dropped_states(&self, last_run: u64, beside: &[Arc<Node>]) -> Vec<Arc<Node>> {
+    /// The tensors nearest to the roots that a run left undone before values of the walk were made of them, but for dropped ones that
+    /// the states `beside` the roots are made of. `last_run` is that of the thread.
+    pub fn left_undone(&self, last_run: u64, beside: &[Arc<Node>]) -> LeftUndone {
+        let work = self.work();
         let count = self.entries.len();
         // For each entry the last run before its newest user was made, and whether the roots need it, and those beside them.
         let (mut before, mut is_needed, mut is_covered) = (vec![0; count], vec![false; count], vec![false; count]);
@@ -367,16 +396,22 @@ impl Walk {
             is_needed[root as usize] = true;
             is_covered[root as usize] |= is_beside;
         }
-        let mut states = Vec::new();
+        let mut left = LeftUndone::default();
         for (position, Entry { node, sources, leaf, .. }) in self.entries.iter().enumerate().rev() {
             if !is_needed[position] || leaf.is_some() {
                 continue;
             }
             let is_view = node.op.category() == Category::Movement;
-            let is_left = node.age < before[position] && node.was_tensor() && node.is_unheld();
-            if is_left && !is_view && !is_covered[position] {
-                states.push(node.clone());
-                continue;
+            if node.age < before[position] && node.was_tensor() && !is_view {
+                let is_dropped = node.is_unheld();
+                if is_dropped && !is_covered[position] {
+                    left.dropped.push(node.clone());
+                    continue;
+                }
+                if !is_dropped && work[position].is_worth_keeping() {
+                    left.held.push(node.clone());
+                    continue;
+                }
             }
             // Another thread may have made the node, and had no run since.
             let run = if node.age < last_run { node.last_run } else { node.last_run.max(last_run) };
@@ -388,7 +423,23 @@ impl Walk {
                 is_covered[source] |= is_covered[position];
             }
         }
-        states
+        left
+    }
+
+    /// What each entry takes to compute.
+    fn work(&self) -> Vec<Work> {
+        let mut all: Vec<Work> = Vec::with_capacity(self.entries.len());
+        for Entry { node, sources, leaf, .. } in &self.entries {
+            let mut work = Work { has_data: leaf.is_some(), ..Work::default() };
+            for source in sources.iter().filter(|_| leaf.is_none()).map(|&source| all[source as usize]) {
+                work.has_data |= source.has_data;
+                work.reduces |= source.reduces;
+                work.depth = work.depth.max(source.depth + 1);
+            }
+            work.reduces |= leaf.is_none() && work.has_data && matches!(node.op, Op::Reduce | Op::Function);
+            all.push(work);
+        }
+        all
     }
 
     /// Reduces over data that both the nodes done first and the rest of the walk need. Computed twice they would cost twice the
@@ -398,17 +449,14 @@ impl Walk {
             return vec![];
         }
         let waits = |position: &u32| self.entries[*position as usize].waits;
-        // Whether it depends on a leaf.
-        let mut has_data: Vec<bool> = Vec::with_capacity(self.entries.len());
-        for entry in &self.entries {
-            has_data.push(entry.leaf.is_some() || entry.sources.iter().any(|&source| has_data[source as usize]));
-        }
+        let work = self.work();
         let (mut before, mut after) = (vec![false; self.entries.len()], vec![false; self.entries.len()]);
         self.roots.iter().for_each(|&root| after[root as usize] = true);
         let mut shared = Vec::new();
         for (position, entry) in self.entries.iter().enumerate().rev() {
             let is_first = entry.waits && !entry.sources.iter().any(waits);
-            let is_shared = before[position] && after[position] && has_data[position] && entry.node.op == Op::Reduce;
+            let is_shared =
+                before[position] && after[position] && work[position].has_data && entry.node.op == Op::Reduce;
             if is_shared && entry.leaf.is_none() {
                 shared.push(entry.node.clone());
             }

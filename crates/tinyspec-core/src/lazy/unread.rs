@@ -2,7 +2,7 @@
 //!
 //! Left lazy, each keeps alive whatever its predecessors were made of, and the run that finally reads it computes all of them.
 //! So a run also computes each tensor that the thread holds and that was made of one which its last run left undone and the program
-//! has dropped since. Of states that another thread made, a run computes those that it needs itself ([`Walk::dropped_states`]).
+//! has dropped since. Of states that another thread made, a run computes those that it needs itself ([`Walk::left_undone`]).
 
 use super::{Node, Walk};
 use rustc_hash::FxHashSet;
