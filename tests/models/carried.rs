@@ -138,3 +138,35 @@ fn what_a_loop_needs_again_is_computed_once() -> Result<()> {
     }
     Ok(())
 }
+
+/// A batch is a local variable of its step, and the program has not asked for the states: their gradients still find it.
+#[test]
+fn gradients_find_what_states_were_made_of() -> Result<()> {
+    let _alone = crate::alone();
+    set_seed(5);
+    let weight = Tensor::randn([4, 4]).realize()?.clone();
+    let batches: Vec<Tensor> = (0..10).map(|_| Tensor::randn([8, 4])).collect();
+    realize_all(&batches.iter().collect::<Vec<_>>())?;
+    let gradient = |is_read: bool| -> Result<Vec<f32>> {
+        let mut state = Tensor::zeros([8, 4]);
+        for batch in &batches {
+            let batch = Tensor::from_slice(&batch.to_vec::<f32>()?, [8, 4]);
+            state = (batch.matmul(&weight) + &state).tanh();
+            if is_read {
+                batch.sum(.., false).item::<f32>()?;
+                state.at(0).to_vec::<f32>()?;
+            }
+        }
+        grad(&state.sum(.., false), &[&weight])?[0].to_vec()
+    };
+    let (unread, read) = (gradient(false)?, gradient(true)?);
+    assert!(unread.iter().zip(&read).all(|(a, b)| (a - b).abs() < 1e-4), "{unread:?} {read:?}");
+    // A value that several losses are made of.
+    let hidden = batches[0].matmul(&Tensor::from_slice(&weight.to_vec::<f32>()?, [4, 4])).tanh();
+    for step in 0..4 {
+        let loss = (&hidden * step as f32).sum(.., false);
+        loss.item::<f32>()?;
+        grad(&loss, &[&batches[0]])?[0].realize()?;
+    }
+    Ok(())
+}

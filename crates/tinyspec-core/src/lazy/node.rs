@@ -44,6 +44,8 @@ pub(crate) struct Node {
     gradients: OnceLock<Arc<[Weak<Node>]>>,
     /// Whether a training loop carries this state from step to step.
     is_loop_carried: AtomicBool,
+    /// Whether a run computes this node although the program has not asked for its value.
+    is_unasked: AtomicBool,
     /// The state that an assignment replaced this one with.
     next_state: OnceLock<Weak<Node>>,
     state: RwLock<State>,
@@ -102,6 +104,7 @@ impl Node {
             is_differentiated: AtomicBool::new(false),
             gradients: OnceLock::new(),
             is_loop_carried: AtomicBool::new(false),
+            is_unasked: AtomicBool::new(false),
             next_state: OnceLock::new(),
             state: RwLock::new(state),
         }
@@ -255,7 +258,7 @@ impl Node {
     /// Whether this node is still to be computed: no run has done so, and the program either holds a tensor of it or, if it is a
     /// loop-carried state, computes the next state from it.
     pub fn is_awaited(&self) -> bool {
-        self.is_lazy() && (!self.is_unheld() || self.is_loop_carried.load(Ordering::Relaxed))
+        self.is_lazy() && (!self.is_unheld() || self.is_loop_carried())
     }
 
     /// What a walk needs to know, in one look: somebody else may be computing the node.
@@ -363,9 +366,24 @@ impl Node {
         self.is_loop_carried.store(true, Ordering::Relaxed);
     }
 
+    /// Whether a training loop carries this state.
+    pub fn is_loop_carried(&self) -> bool {
+        self.is_loop_carried.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a run computes this node although the program has not asked for its value.
+    pub fn become_unasked(&self) {
+        self.is_unasked.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a run computed this node although the program has not asked for its value.
+    pub fn is_unasked(&self) -> bool {
+        self.is_unasked.load(Ordering::Relaxed)
+    }
+
     /// Records `next` as the state assigned over this one, if this one is loop-carried.
     pub fn replace_by(&self, next: &Arc<Node>) {
-        if self.is_loop_carried.load(Ordering::Relaxed) {
+        if self.is_loop_carried() {
             next.become_loop_carried();
             // If a clone was assigned before, that assignment stays.
             let _ = self.next_state.set(Arc::downgrade(next));

@@ -9,7 +9,7 @@ mod held;
 mod opening;
 mod program;
 
-use held::Held;
+use held::{Held, Holding};
 pub(crate) use opening::Opening;
 pub(crate) use program::Program;
 
@@ -45,7 +45,7 @@ pub(crate) struct History {
 pub(crate) struct Computed {
     history: Arc<History>,
     output: NodeId,
-    held: Option<Arc<Held>>,
+    held: Option<(Holding, Arc<Held>)>,
 }
 
 struct Input {
@@ -198,17 +198,24 @@ impl Input {
 }
 
 impl Computed {
-    /// The history of `tensor`; a scalar that has not been differentiated also holds the inputs of its run.
+    /// The history of `tensor`; a scalar that has not been differentiated also holds the inputs of its run, and so does what the
+    /// program has not asked for, but for weights that an optimiser steps: gradients treat these as data.
     pub fn of(mut self, tensor: &Node) -> Computed {
-        if tensor.props.element_count().is(1) && !tensor.is_differentiated() {
-            self.held = Some(Held::new(self.history.inputs.iter().filter_map(|input| input.node.upgrade())));
-        }
+        let inputs = self.history.inputs.iter().filter_map(|input| input.node.upgrade());
+        self.held = match tensor.props.element_count().is(1) && !tensor.is_differentiated() {
+            true => Some((Holding::Loss, Held::new(Holding::Loss, inputs))),
+            false if tensor.is_unasked() => {
+                let inputs = inputs.filter(|input| !input.is_loop_carried());
+                Some((Holding::Unasked, Held::new(Holding::Unasked, inputs)))
+            }
+            false => None,
+        };
         self
     }
 
-    /// Releases the inputs that are held.
+    /// Releases the inputs of a loss.
     pub fn release(&self) {
-        if let Some(held) = &self.held {
+        if let Some((Holding::Loss, held)) = &self.held {
             held.release();
         }
     }
