@@ -162,7 +162,7 @@ fn gradients_find_what_states_were_made_of() -> Result<()> {
     let (unread, read) = (gradient(false)?, gradient(true)?);
     assert!(unread.iter().zip(&read).all(|(a, b)| (a - b).abs() < 1e-4), "{unread:?} {read:?}");
     // A value that several losses are made of.
-    let hidden = batches[0].matmul(&Tensor::from_slice(&weight.to_vec::<f32>()?, [4, 4])).tanh();
+    let hidden = batches[0].matmul(Tensor::from_slice(&weight.to_vec::<f32>()?, [4, 4])).tanh();
     for step in 0..4 {
         let loss = (&hidden * step as f32).sum(.., false);
         loss.item::<f32>()?;

@@ -83,7 +83,7 @@ fn arguments(method: &Method, which: usize, value: f64, attempt: usize) -> Vec<A
         let count: usize = shape.iter().product();
         Tensor::from_slice(&(0..count as i32).map(|i| i % 8).collect::<Vec<i32>>(), shape)
     };
-    let shape: &[usize] = if attempt % 2 == 0 { &[8] } else { &[8, 8] };
+    let shape: &[usize] = if attempt.is_multiple_of(2) { &[8] } else { &[8, 8] };
     let mut is_first = true;
     let of = |(position, (name, kind)): (usize, &(&str, ParamKind))| match kind {
         ParamKind::tensor if *name == "key" => Argument::Tensor(Tensor::scalar(7u64)),
@@ -99,7 +99,7 @@ fn arguments(method: &Method, which: usize, value: f64, attempt: usize) -> Vec<A
         ParamKind::float => Argument::Float(if attempt < 6 { 0.25 } else { 1.5 }),
         ParamKind::flag => Argument::Flag(false),
         ParamKind::dtype => Argument::DType(DType::F32),
-        ParamKind::text => Argument::Text(if attempt % 2 == 0 { "mean" } else { "none" }.into()),
+        ParamKind::text => Argument::Text(if attempt.is_multiple_of(2) { "mean" } else { "none" }.into()),
         _ => Argument::Nothing,
     };
     method.params.iter().enumerate().map(of).collect()
@@ -114,7 +114,7 @@ fn floats_that_methods_take() {
         let floats = method.params.iter().enumerate().filter(|(_, (_, kind))| *kind == ParamKind::float);
         for (which, (name, _)) in floats.filter(|_| method.name != "quantile") {
             let made = (0..12).find_map(|attempt| {
-                let first = if attempt % 2 == 0 { 0.3 } else { 1.2 };
+                let first = if attempt.is_multiple_of(2) { 0.3 } else { 1.2 };
                 let step = |step: usize| {
                     let arguments = arguments(method, which, first + step as f64 * 0.01, attempt);
                     realize_all(&Tensor::call(method.name, &arguments)?.iter().collect::<Vec<_>>())

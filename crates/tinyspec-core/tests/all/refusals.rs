@@ -231,8 +231,8 @@ fn mixed_devices_are_what_is_refused() {
     refused(&x.matmul(&y), "matmul: mixes devices");
     let index = Tensor::zeros([1, 6]).cast(DType::I32).contiguous().to("simt");
     refused(&x.gather(&index, 0), "gather: mixes devices");
-    refused(&Tensor::ones([3, 3]).to("interpreter").solve(&Tensor::ones([3, 2]).to("simt")), "solve: mixes devices");
-    refused(&x.lstsq(&Tensor::ones([12, 2]).to("simt")), "lstsq: mixes devices");
+    refused(&Tensor::ones([3, 3]).to("interpreter").solve(Tensor::ones([3, 2]).to("simt")), "solve: mixes devices");
+    refused(&x.lstsq(Tensor::ones([12, 2]).to("simt")), "lstsq: mixes devices");
 }
 
 #[test]
