@@ -113,7 +113,7 @@ fn floats_that_methods_take() {
         // Which elements a quantile lies between, the graph says.
         let floats = method.params.iter().enumerate().filter(|(_, (_, kind))| *kind == ParamKind::float);
         for (which, (name, _)) in floats.filter(|_| method.name != "quantile") {
-            let made = (0..12).find_map(|attempt| {
+            let made = (0..12usize).find_map(|attempt| {
                 let first = if attempt.is_multiple_of(2) { 0.3 } else { 1.2 };
                 let step = |step: usize| {
                     let arguments = arguments(method, which, first + step as f64 * 0.01, attempt);
