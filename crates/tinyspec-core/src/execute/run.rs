@@ -68,7 +68,7 @@ fn realize_apart(mut pending: Vec<Arc<Node>>, keeps_held: bool) -> Result<()> {
     let UnreadStates { states, last_run } = unread_states();
     for state in &states {
         if pending.iter().all(|known| known.hash != state.hash) {
-            state.become_unasked();
+            state.become_unrequested();
             pending.push(state.clone());
         }
     }
@@ -86,7 +86,7 @@ fn realize_apart(mut pending: Vec<Arc<Node>>, keeps_held: bool) -> Result<()> {
     if !walk.has_placeholder {
         let LeftUndone { dropped, held } = walk.left_undone(last_run, &states);
         let is_kept = keeps_held && !held.is_empty();
-        dropped.iter().chain(&held).for_each(|node| node.become_unasked());
+        dropped.iter().chain(&held).for_each(|node| node.become_unrequested());
         if is_kept {
             // Apart from the rest, so that this run is the same program as the next. It may compute some of the rest as well.
             realize_with(&held, false)?;

@@ -22,9 +22,10 @@ pub(crate) type Numbers = FxHashMap<Const, &'static Location<'static>>;
 
 /// Nodes of a small program.
 const SOME: usize = 64;
-/// Nodes below a sum that are looked at for numbers, pairs of equal nodes that are compared, and elementwise nodes in a row that are
-/// rather recomputed than kept.
+/// Nodes below a sum that are looked at for numbers, and pairs of equal nodes that are compared.
 const STEPS: usize = 32;
+/// The longest chain of elementwise nodes that each run recomputes rather than reads.
+const CHEAP: usize = 32;
 /// Nodes of a graph with its gradients, for each without them, about.
 const WITH_GRADIENTS: usize = 3;
 
@@ -114,14 +115,14 @@ struct Work {
     has_data: bool,
     /// It reduces data on the way.
     reduces: bool,
-    /// Nodes on the longest way from a leaf or a constant.
+    /// Length of the longest path from a leaf or a constant.
     depth: usize,
 }
 
 impl Work {
     /// Whether recomputing the value in each run is worse than writing and reading it.
     fn is_worth_keeping(self) -> bool {
-        self.reduces || self.depth > STEPS
+        self.reduces || self.depth > CHEAP
     }
 }
 
@@ -384,8 +385,8 @@ impl Walk {
         self.roots.iter().map(|&root| self.entries[root as usize].node.hash).collect()
     }
 
-    /// The tensors nearest to the roots that a run left undone before values of the walk were made of them, but for dropped ones that
-    /// the states `beside` the roots are made of. `last_run` is that of the thread.
+    /// Tensors that an earlier run left undone before newer values of the walk were made of them, those nearest to the roots. Dropped ones
+    /// count only if no state `beside` the roots is made of them. `last_run` is that of the thread.
     pub fn left_undone(&self, last_run: u64, beside: &[Arc<Node>]) -> LeftUndone {
         let work = self.work();
         let count = self.entries.len();
@@ -413,7 +414,7 @@ impl Walk {
                     continue;
                 }
             }
-            // Another thread may have made the node, and had no run since.
+            // The thread that made the node may not have had a run since.
             let run = if node.age < last_run { node.last_run } else { node.last_run.max(last_run) };
             let run = if is_view { run.max(before[position]) } else { run };
             for &source in sources {

@@ -25,9 +25,9 @@ pub(crate) struct Node {
     pub hash: ContentHash,
     /// Ascends in the order in which nodes are made: sources have smaller ones.
     pub age: u64,
-    /// What was older had been made when the thread that made this node had its last run.
+    /// Nodes below this age existed when the thread that made this node last began a run.
     pub last_run: u64,
-    /// The smallest age among this node and those that its value was still to be computed from; of a computed node, the greatest.
+    /// The smallest age among this node and the lazy nodes that its value depends on; [`COMPUTED`] once it has one.
     oldest_undone: AtomicU64,
     pub location: Option<&'static Location<'static>>,
     /// An [`Identity`], settled before anybody but the maker sees the node.
@@ -45,7 +45,7 @@ pub(crate) struct Node {
     /// Whether a training loop carries this state from step to step.
     is_loop_carried: AtomicBool,
     /// Whether a run computes this node although the program has not asked for its value.
-    is_unasked: AtomicBool,
+    is_unrequested: AtomicBool,
     /// The state that an assignment replaced this one with.
     next_state: OnceLock<Weak<Node>>,
     state: RwLock<State>,
@@ -73,14 +73,14 @@ pub(crate) enum View {
     Overwritten,
 }
 
-/// The oldest undone node of what is computed.
+/// `oldest_undone` of a computed node: above all ages.
 const COMPUTED: u64 = u64::MAX;
 
 const HAD_HANDLES: u32 = 1;
 const HANDLE: u32 = 2;
 
 impl Node {
-    /// Above the ages of all nodes that there are.
+    /// An age above those of all nodes that exist.
     pub fn next_age() -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         NEXT.fetch_add(1, Ordering::Relaxed)
@@ -104,7 +104,7 @@ impl Node {
             is_differentiated: AtomicBool::new(false),
             gradients: OnceLock::new(),
             is_loop_carried: AtomicBool::new(false),
-            is_unasked: AtomicBool::new(false),
+            is_unrequested: AtomicBool::new(false),
             next_state: OnceLock::new(),
             state: RwLock::new(state),
         }
@@ -249,8 +249,8 @@ impl Node {
         matches!(&*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Lazy(_))
     }
 
-    /// The smallest age among this node and those that it was made of and that no run had computed then; of a computed node, more
-    /// than any age.
+    /// The smallest age among this node and the lazy nodes that its value depended on when it was made; [`COMPUTED`] once it has a
+    /// value.
     pub fn oldest_undone(&self) -> u64 {
         self.oldest_undone.load(Ordering::Relaxed)
     }
@@ -372,13 +372,13 @@ impl Node {
     }
 
     /// Notes that a run computes this node although the program has not asked for its value.
-    pub fn become_unasked(&self) {
-        self.is_unasked.store(true, Ordering::Relaxed);
+    pub fn become_unrequested(&self) {
+        self.is_unrequested.store(true, Ordering::Relaxed);
     }
 
     /// Whether a run computed this node although the program has not asked for its value.
-    pub fn is_unasked(&self) -> bool {
-        self.is_unasked.load(Ordering::Relaxed)
+    pub fn is_unrequested(&self) -> bool {
+        self.is_unrequested.load(Ordering::Relaxed)
     }
 
     /// Records `next` as the state assigned over this one, if this one is loop-carried.

@@ -303,7 +303,11 @@ impl Resampling<'_> {
         let mixed = match values[..] {
             // Exact where both are equal.
             [(low, _), (high, share)] => super::arithmetic::lerp(b, low, high, share)?,
-            _ => weighted(b, values)?,
+            _ => {
+                let products: Result<Vec<NodeId>> =
+                    values.into_iter().map(|(value, weight)| b.alu(Op::Mul, &[value, weight])).collect();
+                sum_of(b, products?)?
+            }
         };
         cast(b, mixed, float)
     }
@@ -339,26 +343,30 @@ impl Resampling<'_> {
         let i = super::arithmetic::add(b, first, k)?;
         let to = number(b, self.to);
         let is_inside = b.alu(Op::CmpLt, &[i, to])?;
-        let mut weights: Option<NodeId> = None;
+        let mut weights = vec![];
         for (place, weight) in self.neighbours(b, i, wide)? {
             let hit = super::arithmetic::eq(b, place, j)?;
             let hit = b.alu(Op::And, &[hit, is_inside])?;
             let (one, none) = (b.constant(Const::float(wide, 1.0)), b.constant(Const::float(wide, 0.0)));
-            let weight = b.alu(Op::Where, &[hit, weight.unwrap_or(one), none])?;
-            weights = Some(match weights {
-                Some(others) => b.alu(Op::Add, &[others, weight])?,
-                None => weight,
-            });
+            weights.push(b.alu(Op::Where, &[hit, weight.unwrap_or(one), none])?);
         }
+        let weights = sum_of(b, weights)?;
         let last = number(b, self.to - 1);
         let i = super::arithmetic::minimum(b, i, last)?;
         let found = picked(b, g, axis, i)?;
-        let weights = along(b, weights.unwrap_or(zero), axis, found)?;
+        let weights = along(b, weights, axis, found)?;
         let found = cast(b, found, wide)?;
         let products = b.alu(Op::Mul, &[found, weights])?;
         let total = super::reduce::sum(b, products, Some(&[axis as i64 + 1]), false)?;
         cast(b, total, float)
     }
+}
+
+/// The sum of one value and more.
+fn sum_of(b: &mut dyn Builder, values: Vec<NodeId>) -> Result<NodeId> {
+    let mut values = values.into_iter();
+    let first = values.next().unwrap_or_else(|| unreachable!("every element has neighbours"));
+    values.try_fold(first, |sum, value| b.alu(Op::Add, &[sum, value]))
 }
 
 /// The elements of an axis at `places`, whose axes take its place.
@@ -379,19 +387,6 @@ fn along(b: &mut dyn Builder, weights: NodeId, axis: usize, x: NodeId) -> Result
         *dim = size;
     }
     reshape(b, weights, &shape)
-}
-
-/// The sum of values times weights.
-fn weighted(b: &mut dyn Builder, values: Vec<(NodeId, NodeId)>) -> Result<NodeId> {
-    let mut total: Option<NodeId> = None;
-    for (value, weight) in values {
-        let product = b.alu(Op::Mul, &[value, weight])?;
-        total = Some(match total {
-            Some(total) => b.alu(Op::Add, &[total, product])?,
-            None => product,
-        });
-    }
-    Ok(total.unwrap_or_else(|| b.constant(Const::float(DType::F32, 0.0))))
 }
 
 /// The weights of the four neighbours by the share of the way, highest power first, with slope -3/4 at distance 1.

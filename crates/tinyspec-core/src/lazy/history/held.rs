@@ -15,7 +15,7 @@ pub(crate) enum Holding {
     /// It may be a loss: until its gradient is taken.
     Loss,
     /// The program has not asked for its value, so that it may still count on a gradient.
-    Unasked,
+    Unrequested,
 }
 
 impl Holding {
@@ -23,7 +23,7 @@ impl Holding {
     fn most(self) -> usize {
         match self {
             Holding::Loss => 16,
-            Holding::Unasked => 32,
+            Holding::Unrequested => 32,
         }
     }
 }

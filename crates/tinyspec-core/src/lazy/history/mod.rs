@@ -204,9 +204,9 @@ impl Computed {
         let inputs = self.history.inputs.iter().filter_map(|input| input.node.upgrade());
         self.held = match tensor.props.element_count().is(1) && !tensor.is_differentiated() {
             true => Some((Holding::Loss, Held::new(Holding::Loss, inputs))),
-            false if tensor.is_unasked() => {
+            false if tensor.is_unrequested() => {
                 let inputs = inputs.filter(|input| !input.is_loop_carried());
-                Some((Holding::Unasked, Held::new(Holding::Unasked, inputs)))
+                Some((Holding::Unrequested, Held::new(Holding::Unrequested, inputs)))
             }
             false => None,
         };

@@ -276,8 +276,8 @@ fn inside(graph: &mut Graph, body: NodeId, lane: NodeId, once: NodeId) -> Result
     Ok(bodies[0])
 }
 
-/// Ranges that begin and end inside of a loop, also those that only loops inside of it are around. What an effect waits for is
-/// over before the loop begins.
+/// Ranges that begin and end inside of a loop, including those nested in inner loops that alone depend on it. What an effect waits
+/// for is over before the loop begins.
 fn closed_inside(graph: &Graph, body: NodeId, range: NodeId) -> Vec<NodeId> {
     let live = graph.reachable(&[body]);
     let (mut found, mut next) = (vec![range], 0);
