@@ -117,9 +117,17 @@ struct Work {
     reduces: bool,
     /// Length of the longest path from a leaf or a constant.
     depth: usize,
+    /// Bytes of the leaves below, of each as often as there are paths to it.
+    bytes: u64,
 }
 
 impl Work {
+    /// Whether the value takes little memory, or no more than what it is made of: a lazy value may be larger than memory.
+    fn has_room_for(self, node: &Node) -> bool {
+        const LITTLE: u64 = 64 << 20;
+        bytes_of(node) <= self.bytes.max(LITTLE)
+    }
+
     /// Whether recomputing the value in each run is worse than writing and reading it.
     fn is_worth_keeping(self) -> bool {
         self.reduces || self.depth > CHEAP
@@ -148,6 +156,12 @@ pub(crate) fn needed(node: &Node, sources: Sources) -> Sources {
         Op::Function => sources.into_iter().skip(1).collect(),
         _ => sources,
     }
+}
+
+/// Bytes of the value of a node.
+fn bytes_of(node: &Node) -> u64 {
+    let count = node.props.element_count().as_const().and_then(|count| u64::try_from(count).ok());
+    count.unwrap_or(u64::MAX).saturating_mul(node.props.dtype.size() as u64)
 }
 
 impl Walk {
@@ -403,7 +417,7 @@ impl Walk {
                 continue;
             }
             let is_view = node.op.category() == Category::Movement;
-            if node.age < before[position] && node.was_tensor() && !is_view {
+            if node.age < before[position] && node.was_tensor() && !is_view && work[position].has_room_for(node) {
                 let is_dropped = node.is_unheld();
                 if is_dropped && !is_covered[position] {
                     left.dropped.push(node.clone());
@@ -427,15 +441,28 @@ impl Walk {
         left
     }
 
+    /// The roots that may be computed although the program has not asked for them; within a trace there are none, as tensors have no
+    /// value there.
+    pub fn roots_with_room(&self) -> Vec<Arc<Node>> {
+        if self.has_placeholder {
+            return vec![];
+        }
+        let work = self.work();
+        let roots = self.roots.iter().map(|&root| (work[root as usize], &self.entries[root as usize].node));
+        roots.filter(|(work, node)| work.has_room_for(node)).map(|(_, node)| node.clone()).collect()
+    }
+
     /// What each entry takes to compute.
     fn work(&self) -> Vec<Work> {
         let mut all: Vec<Work> = Vec::with_capacity(self.entries.len());
         for Entry { node, sources, leaf, .. } in &self.entries {
-            let mut work = Work { has_data: leaf.is_some(), ..Work::default() };
+            let bytes = if leaf.is_some() { bytes_of(node) } else { 0 };
+            let mut work = Work { has_data: leaf.is_some(), bytes, ..Work::default() };
             for source in sources.iter().filter(|_| leaf.is_none()).map(|&source| all[source as usize]) {
                 work.has_data |= source.has_data;
                 work.reduces |= source.reduces;
                 work.depth = work.depth.max(source.depth + 1);
+                work.bytes = work.bytes.saturating_add(source.bytes);
             }
             work.reduces |= leaf.is_none() && work.has_data && matches!(node.op, Op::Reduce | Op::Function);
             all.push(work);

@@ -445,6 +445,10 @@ impl Node {
     fn become_state(&self, new: State) {
         let old = {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+            // Another thread may have computed it meanwhile. Its history stays: a later one may be of this node itself.
+            if matches!(*state, State::Realised(..) | State::Sharded(..)) {
+                return;
+            }
             self.oldest_undone.store(COMPUTED, Ordering::Relaxed);
             std::mem::replace(&mut *state, new)
         };

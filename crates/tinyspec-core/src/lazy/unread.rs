@@ -79,9 +79,8 @@ pub(crate) fn unread_states() -> UnreadStates {
     if !later.is_empty() {
         with_unread(|unread| unread.candidates.append(&mut later));
     }
-    // Within a trace tensors have no value.
-    if !states.is_empty() && Walk::of(&states).has_placeholder {
-        states.clear();
+    if !states.is_empty() {
+        states = Walk::of(&states).roots_with_room();
     }
     UnreadStates { states, last_run }
 }
