@@ -170,3 +170,54 @@ fn gradients_find_what_states_were_made_of() -> Result<()> {
     }
     Ok(())
 }
+
+/// A run may compute more than it was asked for: what fails there, or is larger than memory, is left undone.
+#[test]
+fn what_nobody_asked_for_fails_nobody() -> Result<()> {
+    let _alone = crate::alone();
+    let x = Tensor::ones([4]).realize()?.clone();
+    let mut state = &x * 2.0;
+    x.sum(.., false).item::<f32>()?;
+    state = state.to("sm_90") + 1.0;
+    for _ in 0..3 {
+        assert_eq!(x.sum(.., false).item::<f32>()?, 4.0);
+    }
+    assert!(state.realize().is_err());
+    let long = Tensor::ones([200_000]).realize()?.clone();
+    let pairs = (long.unsqueeze(1) + long.unsqueeze(0)) * long.sum(.., false);
+    for row in 0..3 {
+        assert_eq!(pairs.at((row, 5)).item::<f32>()?, 400_000.0);
+    }
+    Ok(())
+}
+
+/// One of them may compute a value while another one plans to.
+#[test]
+fn threads_share_values_and_their_gradients() -> Result<()> {
+    let _alone = crate::alone();
+    set_seed(9);
+    for _ in 0..20 {
+        let (x, weight) = (Tensor::randn([4, 16]).realize()?.clone(), Tensor::randn([16, 16]).realize()?.clone());
+        let (mut state, mut held) = (x.clone(), vec![]);
+        for _ in 0..6 {
+            state = (state.matmul(&weight) * 0.1 + &x).tanh();
+            held.push(state.clone());
+        }
+        let start = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (held, weight, start) = (&held, &weight, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    for number in 0..held.len() {
+                        let number = if thread % 2 == 0 { number } else { held.len() - 1 - number };
+                        let loss = held[number].square().sum(.., false);
+                        let gradient = &grad(&loss, &[weight]).expect("a gradient")[0];
+                        gradient.sum(.., false).item::<f32>().expect("its sum");
+                    }
+                });
+            }
+        });
+    }
+    Ok(())
+}

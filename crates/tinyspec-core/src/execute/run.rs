@@ -63,10 +63,25 @@ fn realize_with(roots: &[Arc<Node>], keeps_held: bool) -> Result<()> {
     Ok(())
 }
 
-/// As [`realize_with`], of nodes with different values.
-fn realize_apart(mut pending: Vec<Arc<Node>>, keeps_held: bool) -> Result<()> {
-    let UnreadStates { states, last_run } = unread_states();
-    for state in &states {
+/// As [`realize_with`], of nodes with different values. A failure of what the program has not asked for is not that of its reader: then
+/// only the roots are computed.
+fn realize_apart(roots: Vec<Arc<Node>>, keeps_held: bool) -> Result<()> {
+    let unread = unread_states();
+    let mut adds = false;
+    match attempt(roots.clone(), Some(unread), keeps_held, &mut adds) {
+        Err(_) if adds => {
+            let roots: Vec<Arc<Node>> = roots.into_iter().filter(|root| !root.is_realized()).collect();
+            if roots.is_empty() { Ok(()) } else { attempt(roots, None, false, &mut adds) }
+        }
+        result => result,
+    }
+}
+
+/// Computes `pending`, and beside it what the program has not asked for, unless `unread` is none; `adds` says whether there is such.
+fn attempt(mut pending: Vec<Arc<Node>>, unread: Option<UnreadStates>, keeps_held: bool, adds: &mut bool) -> Result<()> {
+    let states = unread.as_ref().map_or(&[][..], |unread| &unread.states);
+    *adds = !states.is_empty();
+    for state in states {
         if pending.iter().all(|known| known.hash != state.hash) {
             state.become_unrequested();
             pending.push(state.clone());
@@ -83,10 +98,13 @@ fn realize_apart(mut pending: Vec<Arc<Node>>, keeps_held: bool) -> Result<()> {
         walk = Walk::of(&pending);
     }
     // Within a trace tensors have no value.
-    if !walk.has_placeholder {
-        let LeftUndone { dropped, held } = walk.left_undone(last_run, &states);
+    if let Some(UnreadStates { last_run, .. }) = unread
+        && !walk.has_placeholder
+    {
+        let LeftUndone { dropped, held } = walk.left_undone(last_run, states);
         let is_kept = keeps_held && !held.is_empty();
         dropped.iter().chain(&held).for_each(|node| node.become_unrequested());
+        *adds |= is_kept || !dropped.is_empty();
         if is_kept {
             // Apart from the rest, so that this run is the same program as the next. It may compute some of the rest as well.
             realize_with(&held, false)?;

@@ -125,7 +125,7 @@ impl Work {
     /// Whether the value takes little memory, or no more than what it is made of: a lazy value may be larger than memory.
     fn has_room_for(self, node: &Node) -> bool {
         const LITTLE: u64 = 64 << 20;
-        bytes_of(node) <= self.bytes.max(LITTLE)
+        node.bytes() <= self.bytes.max(LITTLE)
     }
 
     /// Whether recomputing the value in each run is worse than writing and reading it.
@@ -156,12 +156,6 @@ pub(crate) fn needed(node: &Node, sources: Sources) -> Sources {
         Op::Function => sources.into_iter().skip(1).collect(),
         _ => sources,
     }
-}
-
-/// Bytes of the value of a node.
-fn bytes_of(node: &Node) -> u64 {
-    let count = node.props.element_count().as_const().and_then(|count| u64::try_from(count).ok());
-    count.unwrap_or(u64::MAX).saturating_mul(node.props.dtype.size() as u64)
 }
 
 impl Walk {
@@ -456,7 +450,7 @@ impl Walk {
     fn work(&self) -> Vec<Work> {
         let mut all: Vec<Work> = Vec::with_capacity(self.entries.len());
         for Entry { node, sources, leaf, .. } in &self.entries {
-            let bytes = if leaf.is_some() { bytes_of(node) } else { 0 };
+            let bytes = if leaf.is_some() { node.bytes() } else { 0 };
             let mut work = Work { has_data: leaf.is_some(), bytes, ..Work::default() };
             for source in sources.iter().filter(|_| leaf.is_none()).map(|&source| all[source as usize]) {
                 work.has_data |= source.has_data;

@@ -476,6 +476,12 @@ impl Node {
         Owner::tensor(self.props.dtype, &self.props.shape, self.location)
     }
 
+    /// Bytes of its value.
+    pub fn bytes(&self) -> u64 {
+        let count = self.props.element_count().as_const().and_then(|count| u64::try_from(count).ok());
+        count.unwrap_or(u64::MAX).saturating_mul(self.props.dtype.size() as u64)
+    }
+
     /// The device its value is made on.
     pub fn device(&self) -> Option<&Device> {
         self.props.device.as_ref()

@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Keeps the inputs of the run that computed a tensor alive: a batch may be a local variable of the function that returned a loss.
 /// Limits bound the memory of a program that keeps its losses, or never detaches its states.
-pub(crate) struct Held(Mutex<Vec<Arc<Node>>>);
+pub(crate) struct Held {
+    inputs: Mutex<Vec<Arc<Node>>>,
+    bytes: u64,
+}
 
 /// What a tensor holds its inputs for.
 #[derive(Clone, Copy, PartialEq)]
@@ -19,11 +22,11 @@ pub(crate) enum Holding {
 }
 
 impl Holding {
-    /// The most tensors of a thread that hold their inputs at the same time; the oldest is released first.
-    fn most(self) -> usize {
+    /// The most tensors of a thread that hold their inputs at the same time, and the most bytes of these; the oldest is released first.
+    fn most(self) -> (usize, u64) {
         match self {
-            Holding::Loss => 16,
-            Holding::Unrequested => 32,
+            Holding::Loss => (16, u64::MAX),
+            Holding::Unrequested => (32, 64 << 20),
         }
     }
 }
@@ -33,24 +36,30 @@ impl Held {
         thread_local!(static ALL: RefCell<[VecDeque<Weak<Held>>; 2]> = const {
             RefCell::new([VecDeque::new(), VecDeque::new()])
         });
-        let held = Arc::new(Held(Mutex::new(inputs.collect())));
-        let oldest = ALL.with_borrow_mut(|[losses, others]| {
-            let (all, most) = (if holding == Holding::Loss { losses } else { others }, holding.most());
-            if all.len() >= most {
-                all.retain(|held| held.strong_count() > 0);
-            }
-            let oldest = if all.len() >= most { all.pop_front() } else { None };
+        let inputs: Vec<Arc<Node>> = inputs.collect();
+        let bytes = inputs.iter().fold(0u64, |sum, input| sum.saturating_add(input.bytes()));
+        let held = Arc::new(Held { inputs: Mutex::new(inputs), bytes });
+        let released = ALL.with_borrow_mut(|[losses, others]| {
+            let (most, most_bytes) = holding.most();
+            let all = if holding == Holding::Loss { losses } else { others };
             all.push_back(Arc::downgrade(&held));
-            oldest
+            let mut living: Vec<Arc<Held>> = all.iter().filter_map(Weak::upgrade).collect();
+            let mut bytes = living.iter().fold(0u64, |sum, held| sum.saturating_add(held.bytes));
+            let mut count = 0;
+            while living.len() - count > most || bytes > most_bytes && count < living.len() {
+                bytes = bytes.saturating_sub(living[count].bytes);
+                count += 1;
+            }
+            *all = living[count..].iter().map(Arc::downgrade).collect();
+            living.truncate(count);
+            living
         });
-        if let Some(oldest) = oldest.and_then(|oldest| oldest.upgrade()) {
-            oldest.release();
-        }
+        released.iter().for_each(|held| held.release());
         held
     }
 
     pub fn release(&self) {
-        let inputs = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let inputs = std::mem::take(&mut *self.inputs.lock().unwrap_or_else(PoisonError::into_inner));
         drop(inputs);
     }
 }
