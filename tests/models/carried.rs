@@ -133,7 +133,7 @@ fn what_a_loop_needs_again_is_computed_once() -> Result<()> {
         let value = (&hidden + step as f32).sum(.., false) + scaled.mean(.., false);
         value.item::<f32>()?;
         assert_eq!(hidden.is_realized(), step > 0, "{step}");
-        // Rather computed again than written and read.
+        // Cheaper to recompute than to store and load.
         assert!(!scaled.is_realized(), "{step}");
     }
     Ok(())

@@ -291,7 +291,7 @@ fn a_state_that_nothing_reads_is_computed_with_what_is_read() -> Result<()> {
     Ok(())
 }
 
-/// Losses that a program keeps and reads at the end of an epoch would otherwise keep the weights of each step.
+/// Otherwise losses collected for the end of an epoch would keep the weights of every step alive.
 #[test]
 fn a_loss_that_is_kept_is_computed_with_its_gradients() -> Result<()> {
     let _alone = crate::alone();

@@ -9,7 +9,7 @@ use crate::Result;
 use crate::compile::{self, Place, Plan};
 use crate::device::{Device, Owner, Storage, default_device};
 use crate::kept::Kept;
-use crate::lazy::callify::{Callified, LeftUndone, Walk};
+use crate::lazy::callify::{Callified, Unevaluated, Walk};
 use crate::lazy::{History, Node, UnreadStates, unread_states};
 use crate::lower::rangeify::Donation;
 use crate::profile::{self, Launched, Level};
@@ -30,7 +30,7 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
     realize_with(roots, true)
 }
 
-/// As [`realize`]; with `keeps_held` also what the program holds and would compute again.
+/// As [`realize`]. With `keeps_held`, tensors that the program holds and that each run would recompute are computed, too.
 fn realize_with(roots: &[Arc<Node>], keeps_held: bool) -> Result<()> {
     // One root is the common case, and needs no map.
     if let [root] = roots {
@@ -63,8 +63,8 @@ fn realize_with(roots: &[Arc<Node>], keeps_held: bool) -> Result<()> {
     Ok(())
 }
 
-/// As [`realize_with`], of nodes with different values. A failure of what the program has not asked for is not that of its reader: then
-/// only the roots are computed.
+/// As [`realize_with`], of nodes with different values. If a run that also computes unrequested tensors fails, only the roots are
+/// computed, so that an unrelated failure does not reach the reader.
 fn realize_apart(roots: Vec<Arc<Node>>, keeps_held: bool) -> Result<()> {
     let unread = unread_states();
     let mut adds = false;
@@ -77,7 +77,7 @@ fn realize_apart(roots: Vec<Arc<Node>>, keeps_held: bool) -> Result<()> {
     }
 }
 
-/// Computes `pending`, and beside it what the program has not asked for, unless `unread` is none; `adds` says whether there is such.
+/// Computes `pending` and, if `unread` is given, unrequested tensors beside it; `adds` is set if there are any.
 fn attempt(mut pending: Vec<Arc<Node>>, unread: Option<UnreadStates>, keeps_held: bool, adds: &mut bool) -> Result<()> {
     let states = unread.as_ref().map_or(&[][..], |unread| &unread.states);
     *adds = !states.is_empty();
@@ -101,12 +101,12 @@ fn attempt(mut pending: Vec<Arc<Node>>, unread: Option<UnreadStates>, keeps_held
     if let Some(UnreadStates { last_run, .. }) = unread
         && !walk.has_placeholder
     {
-        let LeftUndone { dropped, held } = walk.left_undone(last_run, states);
+        let Unevaluated { dropped, held } = walk.unevaluated(last_run, states);
         let is_kept = keeps_held && !held.is_empty();
         dropped.iter().chain(&held).for_each(|node| node.become_unrequested());
         *adds |= is_kept || !dropped.is_empty();
         if is_kept {
-            // Apart from the rest, so that this run is the same program as the next. It may compute some of the rest as well.
+            // In a run of its own, so that this run is the same program as the next. It may compute some of `pending` as well.
             realize_with(&held, false)?;
             pending.retain(|node| !node.is_realized());
         }

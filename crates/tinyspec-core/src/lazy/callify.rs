@@ -99,36 +99,36 @@ pub(crate) struct Opened {
     pub gone: Vec<NodeId>,
 }
 
-/// Tensors that an earlier run left undone.
+/// Tensors that were still lazy after an earlier run.
 #[derive(Default)]
-pub(crate) struct LeftUndone {
+pub(crate) struct Unevaluated {
     /// The program has dropped them since, as a loop does with its states.
     pub dropped: Vec<Arc<Node>>,
-    /// The program still has them, and each run would compute them again, at some cost.
+    /// The program still holds them, and they are worth computing once rather than in each run.
     pub held: Vec<Arc<Node>>,
 }
 
-/// What the value of an entry takes.
+/// The cost of computing the value of an entry.
 #[derive(Clone, Copy, Default)]
 struct Work {
-    /// It depends on a leaf.
+    /// Whether it depends on a leaf.
     has_data: bool,
-    /// It reduces data on the way.
+    /// Whether data are reduced on the way.
     reduces: bool,
     /// Length of the longest path from a leaf or a constant.
     depth: usize,
-    /// Bytes of the leaves below, of each as often as there are paths to it.
+    /// Total size in bytes of the leaves it depends on; a leaf counts once per path to it.
     bytes: u64,
 }
 
 impl Work {
-    /// Whether the value takes little memory, or no more than what it is made of: a lazy value may be larger than memory.
+    /// Whether the value is small, or no larger than its inputs: a lazy value may be larger than memory.
     fn has_room_for(self, node: &Node) -> bool {
         const LITTLE: u64 = 64 << 20;
         node.bytes() <= self.bytes.max(LITTLE)
     }
 
-    /// Whether recomputing the value in each run is worse than writing and reading it.
+    /// Whether recomputing the value in each run costs more than storing and loading it.
     fn is_worth_keeping(self) -> bool {
         self.reduces || self.depth > CHEAP
     }
@@ -350,8 +350,8 @@ impl Walk {
         None
     }
 
-    /// If the roots need only some gradients of a `grad` call, everything else of that call that is still to be computed.
-    /// Computed one by one, each would repeat the forward pass in a program of its own.
+    /// The lazy results of each `grad` call of which the roots need only some. Computed one by one, each would repeat the forward pass
+    /// in a program of its own.
     pub fn gradients_beside(&self) -> Vec<Arc<Node>> {
         let mut calls: SmallVec<[&Arc<[Weak<Node>]>; 1]> = SmallVec::new();
         for gradients in self.entries.iter().filter_map(|entry| entry.node.gradients()) {
@@ -393,19 +393,24 @@ impl Walk {
         self.roots.iter().map(|&root| self.entries[root as usize].node.hash).collect()
     }
 
-    /// Tensors that an earlier run left undone before newer values of the walk were made of them, those nearest to the roots. Dropped ones
-    /// count only if no state `beside` the roots is made of them. `last_run` is that of the thread.
-    pub fn left_undone(&self, last_run: u64, beside: &[Arc<Node>]) -> LeftUndone {
+    /// The tensors nearest to the roots that were still lazy after a run, and that later values of the walk depend on. A dropped one
+    /// counts only if no state `beside` the roots depends on it. `last_run` is that of the thread.
+    pub fn unevaluated(&self, last_run: u64, beside: &[Arc<Node>]) -> Unevaluated {
+        let newest = self.entries.iter().map(|entry| entry.node.last_run).fold(last_run, u64::max);
+        let is_old = |entry: &Entry| entry.leaf.is_none() && entry.node.age < newest && entry.node.was_tensor();
+        if !self.entries.iter().any(is_old) {
+            return Unevaluated::default();
+        }
         let work = self.work();
         let count = self.entries.len();
-        // For each entry the last run before its newest user was made, and whether the roots need it, and those beside them.
+        // For each entry: the last run before its newest user was made, whether a root depends on it, and whether one `beside` does.
         let (mut before, mut is_needed, mut is_covered) = (vec![0; count], vec![false; count], vec![false; count]);
         for &root in &self.roots {
             let is_beside = beside.iter().any(|state| state.hash == self.entries[root as usize].node.hash);
             is_needed[root as usize] = true;
             is_covered[root as usize] |= is_beside;
         }
-        let mut left = LeftUndone::default();
+        let mut found = Unevaluated::default();
         for (position, Entry { node, sources, leaf, .. }) in self.entries.iter().enumerate().rev() {
             if !is_needed[position] || leaf.is_some() {
                 continue;
@@ -414,11 +419,11 @@ impl Walk {
             if node.age < before[position] && node.was_tensor() && !is_view && work[position].has_room_for(node) {
                 let is_dropped = node.is_unheld();
                 if is_dropped && !is_covered[position] {
-                    left.dropped.push(node.clone());
+                    found.dropped.push(node.clone());
                     continue;
                 }
                 if !is_dropped && work[position].is_worth_keeping() {
-                    left.held.push(node.clone());
+                    found.held.push(node.clone());
                     continue;
                 }
             }
@@ -432,11 +437,10 @@ impl Walk {
                 is_covered[source] |= is_covered[position];
             }
         }
-        left
+        found
     }
 
-    /// The roots that may be computed although the program has not asked for them; within a trace there are none, as tensors have no
-    /// value there.
+    /// The roots that may be computed unrequested: those that memory has room for, and none within a trace, where tensors have no value.
     pub fn roots_with_room(&self) -> Vec<Arc<Node>> {
         if self.has_placeholder {
             return vec![];
@@ -446,7 +450,7 @@ impl Walk {
         roots.filter(|(work, node)| work.has_room_for(node)).map(|(_, node)| node.clone()).collect()
     }
 
-    /// What each entry takes to compute.
+    /// The cost of each entry.
     fn work(&self) -> Vec<Work> {
         let mut all: Vec<Work> = Vec::with_capacity(self.entries.len());
         for Entry { node, sources, leaf, .. } in &self.entries {

@@ -28,7 +28,7 @@ pub(crate) struct Node {
     /// Nodes below this age existed when the thread that made this node last began a run.
     pub last_run: u64,
     /// The smallest age among this node and the lazy nodes that its value depends on; [`COMPUTED`] once it has one.
-    oldest_undone: AtomicU64,
+    oldest_lazy: AtomicU64,
     pub location: Option<&'static Location<'static>>,
     /// An [`Identity`], settled before anybody but the maker sees the node.
     identity: AtomicU64,
@@ -44,7 +44,7 @@ pub(crate) struct Node {
     gradients: OnceLock<Arc<[Weak<Node>]>>,
     /// Whether a training loop carries this state from step to step.
     is_loop_carried: AtomicBool,
-    /// Whether a run computes this node although the program has not asked for its value.
+    /// Whether a run computes this node without a request for its value.
     is_unrequested: AtomicBool,
     /// The state that an assignment replaced this one with.
     next_state: OnceLock<Weak<Node>>,
@@ -73,14 +73,14 @@ pub(crate) enum View {
     Overwritten,
 }
 
-/// `oldest_undone` of a computed node: above all ages.
+/// `oldest_lazy` of a computed node: above all ages.
 const COMPUTED: u64 = u64::MAX;
 
 const HAD_HANDLES: u32 = 1;
 const HANDLE: u32 = 2;
 
 impl Node {
-    /// An age above those of all nodes that exist.
+    /// A new age, greater than that of every existing node.
     pub fn next_age() -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         NEXT.fetch_add(1, Ordering::Relaxed)
@@ -95,7 +95,7 @@ impl Node {
             hash,
             age,
             last_run: 0,
-            oldest_undone: AtomicU64::new(COMPUTED),
+            oldest_lazy: AtomicU64::new(COMPUTED),
             location: None,
             identity: AtomicU64::new(identity.0),
             literal: None,
@@ -124,10 +124,10 @@ impl Node {
         let hash = hasher.content_hash();
         let identity = Identity::made_of(sources.iter().map(|source| source.identity()));
         let age = Node::next_age();
-        let oldest = sources.iter().map(|source| source.oldest_undone()).fold(age, u64::min);
+        let oldest = sources.iter().map(|source| source.oldest_lazy()).fold(age, u64::min);
         let state = State::Lazy(sources);
         let mut node = Node::new(op, arg, props, hash, identity, age, state);
-        (node.oldest_undone, node.last_run) = (AtomicU64::new(oldest), unread::last_run());
+        (node.oldest_lazy, node.last_run) = (AtomicU64::new(oldest), unread::last_run());
         node.location = location;
         Ok(Arc::new(node))
     }
@@ -251,8 +251,8 @@ impl Node {
 
     /// The smallest age among this node and the lazy nodes that its value depended on when it was made; [`COMPUTED`] once it has a
     /// value.
-    pub fn oldest_undone(&self) -> u64 {
-        self.oldest_undone.load(Ordering::Relaxed)
+    pub fn oldest_lazy(&self) -> u64 {
+        self.oldest_lazy.load(Ordering::Relaxed)
     }
 
     /// Whether this node is still to be computed: no run has done so, and the program either holds a tensor of it or, if it is a
@@ -371,12 +371,12 @@ impl Node {
         self.is_loop_carried.load(Ordering::Relaxed)
     }
 
-    /// Notes that a run computes this node although the program has not asked for its value.
+    /// Records that a run computes this node without a request for its value.
     pub fn become_unrequested(&self) {
         self.is_unrequested.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a run computed this node although the program has not asked for its value.
+    /// Whether a run computed this node without a request for its value.
     pub fn is_unrequested(&self) -> bool {
         self.is_unrequested.load(Ordering::Relaxed)
     }
@@ -445,11 +445,11 @@ impl Node {
     fn become_state(&self, new: State) {
         let old = {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-            // Another thread may have computed it meanwhile. Its history stays: a later one may be of this node itself.
+            // Another thread has computed the node in the meantime. A history taken since then would refer to the node itself.
             if matches!(*state, State::Realised(..) | State::Sharded(..)) {
                 return;
             }
-            self.oldest_undone.store(COMPUTED, Ordering::Relaxed);
+            self.oldest_lazy.store(COMPUTED, Ordering::Relaxed);
             std::mem::replace(&mut *state, new)
         };
         // Dropped outside the lock: it may be the end of a long chain.

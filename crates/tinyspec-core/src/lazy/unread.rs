@@ -1,8 +1,9 @@
-//! Loop-carried states that no run reads, such as an average of the weights, or reads only through other values.
+//! Loop-carried states that no run reads, such as an average of the weights, or that are read only through derived values.
 //!
-//! Left lazy, each keeps alive whatever its predecessors were made of, and the run that finally reads it computes all of them.
-//! So a run also computes each tensor that the thread holds and that was made of one which its last run left undone and the program
-//! has dropped since. Of states that another thread made, a run computes those that it needs itself ([`Walk::left_undone`]).
+//! A state that stays lazy keeps the inputs of all of its predecessors alive, and the run that finally reads it computes them all.
+//! Therefore a run also computes each tensor held by the program that depends on a dropped tensor which the last run left lazy. This
+//! covers the tensors that the thread has made; of those made by other threads, a run computes what it depends on
+//! ([`Walk::unevaluated`]).
 
 use super::{Node, Walk};
 use rustc_hash::FxHashSet;
@@ -15,7 +16,7 @@ thread_local! {
         RefCell::new(Unread { last_run: LAST_RUN.load(Ordering::Relaxed), candidates: Vec::new() });
 }
 
-/// The last run of any thread, for threads that have had none: a program may start one for each step.
+/// The last run of any thread. A new thread starts from it, since a program may spawn one for each step.
 static LAST_RUN: AtomicU64 = AtomicU64::new(0);
 
 /// The least capacity for candidates.
@@ -24,7 +25,7 @@ const ROOM: usize = 64;
 struct Unread {
     /// Nodes below this age were made before the last run of this thread.
     last_run: u64,
-    /// Tensors made since, of something older that was undone.
+    /// Tensors made since that run that depend on a node it left lazy.
     candidates: Vec<Weak<Node>>,
 }
 
@@ -38,15 +39,15 @@ pub(super) fn last_run() -> u64 {
     with_unread(|unread| unread.last_run).unwrap_or_default()
 }
 
-/// Makes a new tensor a candidate if it needs something that the last run left undone.
+/// Makes a new tensor a candidate if it depends on a node that the last run left lazy.
 pub(super) fn note(node: &Arc<Node>) {
-    if node.oldest_undone() >= node.last_run {
+    if node.oldest_lazy() >= node.last_run {
         return;
     }
     with_unread(|unread| {
         let candidates = &mut unread.candidates;
         if candidates.len() == candidates.capacity() {
-            // The next run may be far away: candidates that are gone make room.
+            // The next run may be far off: freed nodes make room.
             candidates.retain(|node| node.strong_count() > 0);
             candidates.reserve(candidates.len().max(ROOM));
         }
@@ -61,7 +62,7 @@ pub(crate) struct UnreadStates {
     pub last_run: u64,
 }
 
-/// Begins a run of this thread: the states that it computes beside its roots.
+/// Begins a run of this thread and returns the states that it computes beside its roots.
 pub(crate) fn unread_states() -> UnreadStates {
     let now = Node::next_age();
     LAST_RUN.store(now, Ordering::Relaxed);
@@ -85,10 +86,10 @@ pub(crate) fn unread_states() -> UnreadStates {
     UnreadStates { states, last_run }
 }
 
-/// What a tensor needs of what the last run left undone.
+/// What a tensor depends on of what the last run left lazy.
 enum Older {
     None,
-    /// Only tensors that the program still holds, and may drop later.
+    /// Only tensors that the program still holds. It may drop them later.
     Held,
     /// A tensor that the program has dropped.
     Dropped,
@@ -99,7 +100,7 @@ fn older_one(state: &Arc<Node>, last_run: u64) -> Older {
     let (mut met, mut open) = (FxHashSet::default(), vec![state.clone()]);
     while let Some(node) = open.pop() {
         for source in node.sources() {
-            if source.oldest_undone() >= last_run || !source.is_lazy() || !met.insert(Arc::as_ptr(&source)) {
+            if source.oldest_lazy() >= last_run || !source.is_lazy() || !met.insert(Arc::as_ptr(&source)) {
                 continue;
             }
             match source.is_unheld() {

@@ -185,8 +185,8 @@ pub(crate) fn connected(
     gradients
 }
 
-/// Makes the first run that needs some of these gradients compute all of them, along with what the same forward pass is for: the
-/// loss, if the program keeps it, and new states of buffers.
+/// Makes the first run that needs some of these gradients compute all of them, together with the other results of the same forward
+/// pass: the loss, if the program still holds it, and the new states of buffers.
 pub(crate) fn become_gradients<'a>(
     tensors: impl Iterator<Item = &'a Tensor>,
     beside: impl Iterator<Item = &'a Arc<Node>>,

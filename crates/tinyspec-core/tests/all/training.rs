@@ -91,7 +91,7 @@ fn what_is_remembered_of_weights_is_computed_with_them() -> Result<(), Error> {
     Ok(())
 }
 
-/// States that a later step has overwritten in place are not computed again.
+/// A run does not recompute states that a later step has overwritten in place.
 #[test]
 fn losses_are_read_in_any_order() -> Result<(), Error> {
     const STEPS: usize = 3;

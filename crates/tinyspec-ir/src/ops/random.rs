@@ -26,7 +26,7 @@ pub fn random_bits(b: &mut dyn Builder, key: NodeId, shape: &[Dim]) -> Result<No
     reshape(b, bits, shape)
 }
 
-/// Floats in [0, 1) from `width` bits of each element, those from `shift` on.
+/// Floats in [0, 1), made of bits `shift` to `shift + width` of each element.
 fn unit(b: &mut dyn Builder, bits: NodeId, shift: u32, width: u32, dtype: DType) -> Result<NodeId> {
     let shift = b.constant(Const::int(DType::U64, shift.into()));
     let shifted = b.alu(Op::Shr, &[bits, shift])?;
@@ -49,7 +49,7 @@ pub fn uniform(b: &mut dyn Builder, key: NodeId, shape: &[Dim], low: f64, high: 
     }
     let bits = random_bits(b, key, shape).map_err(|error| error.in_op("uniform"))?;
     let wide = dtype.accumulator();
-    // As many as the mantissa holds.
+    // As many bits as the significand holds.
     let mantissa = if wide == DType::F64 { 53 } else { 24 };
     let unit = unit(b, bits, 64 - mantissa, mantissa, wide)?;
     let is_empty = least == bound;

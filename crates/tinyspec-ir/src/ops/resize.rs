@@ -1,7 +1,7 @@
 //! What changes the length of axes by data-independent indices: other ways to pad, and interpolation.
 
 use super::creation::{arange_dim, size};
-use super::movement::{cat, expand, flip, narrow, permute, repeat_interleave, reshape};
+use super::movement::{cat, expand, flip, movedim, narrow, repeat_interleave, reshape};
 use super::slice::{self, Slice};
 use super::{cast, dtype_of, shape_of, to_float, within};
 use crate::dim::show;
@@ -230,7 +230,7 @@ struct Resampling<'a> {
     way: Way,
 }
 
-/// The neighbours of an element: their places, and their weights unless the first counts alone.
+/// The neighbours of an element: their places, and their weights; a single neighbour has none.
 type Neighbours = Vec<(NodeId, Option<NodeId>)>;
 
 fn resample(b: &mut dyn Builder, x: NodeId, axis: usize, resampling: &Resampling) -> Result<NodeId> {
@@ -301,7 +301,7 @@ impl Resampling<'_> {
             values.push((cast(b, value, wide)?, along(b, weight, axis, value)?));
         }
         let mixed = match values[..] {
-            // Exact where both are equal.
+            // Exact if both neighbours are equal.
             [(low, _), (high, share)] => super::arithmetic::lerp(b, low, high, share)?,
             _ => {
                 let products: Result<Vec<NodeId>> =
@@ -312,7 +312,8 @@ impl Resampling<'_> {
         cast(b, mixed, float)
     }
 
-    /// The gradient: for each element of the operand, the elements of the result that it is a neighbour of. These follow each other.
+    /// The gradient by gathering: the results that an element of the operand contributes to are consecutive, and at most a constant
+    /// number.
     fn backward(&self, b: &mut dyn Builder, g: NodeId, axis: usize) -> Result<NodeId> {
         let dtype = self.dtype();
         let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(dtype, value as i128));
@@ -320,7 +321,7 @@ impl Resampling<'_> {
         else {
             unreachable!("only resizing of known sizes has a gradient of its own")
         };
-        // An element at a place has neighbours from it on as far as `reach`, and is one of `span`.
+        // The last of the `span` neighbours of a place lies `reach` beyond the element at or below it.
         let (reach, span) = match self.way {
             Way::Nearest => (0, 1),
             Way::Linear => (1, 2),
@@ -329,7 +330,7 @@ impl Resampling<'_> {
         let most = ((span * self.unit + step - 1) / step).min(self.to);
         let float = dtype_of(b, g);
         let wide = float.accumulator();
-        // The first element is the first at or behind `(j - reach) · unit`.
+        // Element `j` contributes first to the result at or behind `(j - reach) · unit`.
         let j = arange_dim(b, &Dim::from(from), dtype)?;
         let j = reshape(b, j, &[Dim::from(from), Dim::from(1)])?;
         let (unit, divisor) = (number(b, self.unit), number(b, step));
@@ -369,15 +370,10 @@ fn sum_of(b: &mut dyn Builder, values: Vec<NodeId>) -> Result<NodeId> {
     values.try_fold(first, |sum, value| b.alu(Op::Add, &[sum, value]))
 }
 
-/// The elements of an axis at `places`, whose axes take its place.
+/// The elements of an axis at `places`, whose axes replace it. Unlike those of a user, the places are in bounds.
 fn picked(b: &mut dyn Builder, x: NodeId, axis: usize, places: NodeId) -> Result<NodeId> {
-    let (rank, count) = (shape_of(b, x).len() as i64, shape_of(b, places).len() as i64);
-    let axis = axis as i64;
-    let first: Vec<i64> = std::iter::once(axis).chain((0..rank).filter(|&other| other != axis)).collect();
-    let moved = permute(b, x, &first)?;
-    let found = b.alu(Op::Index, &[moved, places])?;
-    let back: Vec<i64> = (count..count + axis).chain(0..count).chain(count + axis..count + rank - 1).collect();
-    permute(b, found, &back)
+    let rows = movedim(b, x, axis as i64, 0)?;
+    slice::rows_at(b, rows, places, axis)
 }
 
 /// `weights` as a factor of `x`, along its axes from `axis` on.

@@ -385,10 +385,15 @@ fn joined(b: &mut dyn Builder, op: &str, x: NodeId, axes: &[usize], indices: &[N
 /// those are neighbours, else in front. Negative numbers count from the end; what is outside reads 0.
 pub fn index_axes(b: &mut dyn Builder, op: &str, x: NodeId, axes: &[usize], indices: &[NodeId]) -> Result<NodeId> {
     let (rows, place) = joined(b, op, x, axes, indices)?;
-    let picked = b.alu(Op::Index, &[rows, place])?;
-    let front = shape_of(b, place).len();
-    let rank = shape_of(b, picked).len();
     let start = if axes.windows(2).all(|pair| pair[1] == pair[0] + 1) { axes[0] } else { 0 };
+    rows_at(b, rows, place, start)
+}
+
+/// The rows, along the first axis, at `places`, whose axes become those from `start` on.
+pub(super) fn rows_at(b: &mut dyn Builder, rows: NodeId, places: NodeId, start: usize) -> Result<NodeId> {
+    let picked = b.alu(Op::Index, &[rows, places])?;
+    let front = shape_of(b, places).len();
+    let rank = shape_of(b, picked).len();
     let order: Vec<i64> =
         (front..front + start).chain(0..front).chain(front + start..rank).map(|axis| axis as i64).collect();
     super::movement::permute(b, picked, &order)

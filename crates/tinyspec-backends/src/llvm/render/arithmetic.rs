@@ -140,8 +140,8 @@ impl Renderer<'_, '_> {
         self.emit.binary(opcode, a, self.fenced(b)?)
     }
 
-    /// A divisor whose lanes LLVM does not know. Where both operands of a lane are known to be 0, LLVM 22 takes 0 / 0 for 0 and drops a
-    /// select that masks the lane (`SimplifyDemandedVectorElts`). The fence emits no instruction.
+    /// The divisor behind a fence that hides its lanes from LLVM. If both operands of a lane are known to be 0, LLVM 22 folds 0 / 0 to 0
+    /// and drops the select that masks the lane (`SimplifyDemandedVectorElts`). The fence emits no instruction.
     pub(super) fn fenced(&self, divisor: Value) -> Result<Value> {
         let hides = divisor.lanes > 1 && !self.is_gpu() && !self.emit.is_constant(divisor);
         if hides { self.emit.call("llvm.arithmetic.fence", &[divisor]) } else { Ok(divisor) }

@@ -1,7 +1,8 @@
 //! The remainder of two floats, exactly.
 //!
-//! A quotient below 2^(p-1), where p is the precision, truncates to its whole part or to one more, and a fused multiply-add then
-//! leaves the exact remainder, or that less the divisor. Other quotients are left to `frem`, a call for each lane.
+//! If the rounded quotient is below 2^(p-1), where p is the precision, truncating it gives the exact integer quotient or one more. One
+//! fused multiply-add then gives the exact remainder, or the remainder minus the divisor. Larger quotients go to `frem`, which is a
+//! call for each lane.
 
 use super::Renderer;
 use super::custom::instance;
@@ -9,7 +10,8 @@ use super::emit::{Kind, Result, Value};
 use llvm_sys::LLVMOpcode::LLVMFRem;
 use tinyspec_ir::NodeId;
 
-/// Of `%0` and `%1`, with the sign of `%0`; `%2` is what the quotient has to be below. `{all}` makes `%all` of `%small`.
+/// The remainder of `%0` by `%1`, with the sign of `%0`. `%2` is the upper bound of quotients for the fused path; `{all}` reduces
+/// `%small` to `%all`.
 const REMAINDER: &str = "
 entry:
   %x = call {r} @llvm.fabs.{r.name}({r} %0)

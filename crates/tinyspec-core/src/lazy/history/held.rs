@@ -6,27 +6,28 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Keeps the inputs of the run that computed a tensor alive: a batch may be a local variable of the function that returned a loss.
-/// Limits bound the memory of a program that keeps its losses, or never detaches its states.
+/// Limits bound the memory of a program that keeps its losses or never detaches its states.
 pub(crate) struct Held {
     inputs: Mutex<Vec<Arc<Node>>>,
     bytes: u64,
 }
 
-/// What a tensor holds its inputs for.
+/// Why a tensor holds its inputs.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Holding {
     /// It may be a loss: until its gradient is taken.
     Loss,
-    /// The program has not asked for its value, so that it may still count on a gradient.
+    /// It was computed without a request, so the program may still expect a gradient to reach its inputs.
     Unrequested,
 }
 
 impl Holding {
-    /// The most tensors of a thread that hold their inputs at the same time, and the most bytes of these; the oldest is released first.
-    fn most(self) -> (usize, u64) {
+    /// How many tensors of a thread hold their inputs at the same time, and how many bytes of them, at most; the oldest is released
+    /// first.
+    fn most(self) -> (usize, Option<u64>) {
         match self {
-            Holding::Loss => (16, u64::MAX),
-            Holding::Unrequested => (32, 64 << 20),
+            Holding::Loss => (16, None),
+            Holding::Unrequested => (32, Some(64 << 20)),
         }
     }
 }
@@ -37,22 +38,27 @@ impl Held {
             RefCell::new([VecDeque::new(), VecDeque::new()])
         });
         let inputs: Vec<Arc<Node>> = inputs.collect();
-        let bytes = inputs.iter().fold(0u64, |sum, input| sum.saturating_add(input.bytes()));
+        let bytes = total(inputs.iter().map(|input| input.bytes()));
         let held = Arc::new(Held { inputs: Mutex::new(inputs), bytes });
         let released = ALL.with_borrow_mut(|[losses, others]| {
             let (most, most_bytes) = holding.most();
             let all = if holding == Holding::Loss { losses } else { others };
             all.push_back(Arc::downgrade(&held));
-            let mut living: Vec<Arc<Held>> = all.iter().filter_map(Weak::upgrade).collect();
-            let mut bytes = living.iter().fold(0u64, |sum, held| sum.saturating_add(held.bytes));
-            let mut count = 0;
-            while living.len() - count > most || bytes > most_bytes && count < living.len() {
-                bytes = bytes.saturating_sub(living[count].bytes);
-                count += 1;
+            if all.len() > most {
+                all.retain(|held| held.strong_count() > 0);
             }
-            *all = living[count..].iter().map(Arc::downgrade).collect();
-            living.truncate(count);
-            living
+            let held_bytes =
+                |all: &VecDeque<Weak<Held>>| total(all.iter().filter_map(Weak::upgrade).map(|held| held.bytes));
+            let mut excess = most_bytes.map_or(0, |most| held_bytes(all).saturating_sub(most));
+            let mut released = vec![];
+            while all.len() > most || excess > 0 {
+                let Some(oldest) = all.pop_front() else { break };
+                if let Some(oldest) = oldest.upgrade() {
+                    excess = excess.saturating_sub(oldest.bytes);
+                    released.push(oldest);
+                }
+            }
+            released
         });
         released.iter().for_each(|held| held.release());
         held
@@ -62,4 +68,8 @@ impl Held {
         let inputs = std::mem::take(&mut *self.inputs.lock().unwrap_or_else(PoisonError::into_inner));
         drop(inputs);
     }
+}
+
+fn total(bytes: impl Iterator<Item = u64>) -> u64 {
+    bytes.fold(0, u64::saturating_add)
 }

@@ -198,8 +198,8 @@ impl Input {
 }
 
 impl Computed {
-    /// The history of `tensor`; a scalar that has not been differentiated also holds the inputs of its run, and so does what the
-    /// program has not asked for, but for weights that an optimiser steps: gradients treat these as data.
+    /// The history of `tensor`. A scalar that has not been differentiated also holds the inputs of its run. So does a tensor that was
+    /// computed without a request, except for weights stepped by an optimiser, which gradients treat as data.
     pub fn of(mut self, tensor: &Node) -> Computed {
         let inputs = self.history.inputs.iter().filter_map(|input| input.node.upgrade());
         self.held = match tensor.props.element_count().is(1) && !tensor.is_differentiated() {
