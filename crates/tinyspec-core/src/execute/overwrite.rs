@@ -224,14 +224,14 @@ pub(super) fn wait(states: &[Arc<Node>], lost: &mut Vec<Arc<Node>>) -> Result<()
     Ok(())
 }
 
-/// The walk from nodes, once nobody overwrites what it meets.
+/// The walk from a loss and `wanted` tensors for the gradients, once nobody overwrites what it meets.
 ///
 /// # Errors
 /// As [`wait`].
-pub(crate) fn settled_walk(roots: &[Arc<Node>]) -> Result<Walk> {
+pub(crate) fn settled_walk(roots: &[Arc<Node>], wanted: &[Arc<Node>]) -> Result<Walk> {
     let mut lost = Vec::new();
     loop {
-        let walk = Walk::of_tensors(roots);
+        let walk = Walk::of_tensors_since(roots, wanted);
         if walk.overwritten.is_empty() {
             return Ok(walk);
         }

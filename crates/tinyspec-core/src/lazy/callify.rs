@@ -4,7 +4,7 @@
 //! The walk alone gives the key of the plan cache; the graph is built only for a program not seen before.
 
 use super::changing::{Change, Changing, changing};
-use super::{Identity, Node, Opening, Place, Program, Sources, View, Who, is_one_of_few, moved, sizes};
+use super::{Identity, Node, Opening, Place, Program, Sources, View, Who, is_one_of_few, moved, oldest, sizes};
 use crate::device::{Storage, default_device};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -161,7 +161,7 @@ pub(crate) fn needed(node: &Node, sources: Sources) -> Sources {
 impl Walk {
     /// Everything that the roots need, of equal nodes the first.
     pub fn of(roots: &[Arc<Node>]) -> Walk {
-        Walk::by(roots, |node| (node.hash, Identity::NONE), &FxHashMap::default())
+        Walk::by(roots, |node| (node.hash, Identity::NONE), &FxHashMap::default(), 0)
     }
 
     /// The same for values alone: numbers, such as a rate, parts of tensors, such as the batches of an epoch, and places in
@@ -178,16 +178,22 @@ impl Walk {
         if changing.is_empty() {
             return Ok(self);
         }
-        Ok(Walk { has_changing: true, ..Walk::by(roots, |node| (node.hash, Identity::NONE), &changing) })
+        Ok(Walk { has_changing: true, ..Walk::by(roots, |node| (node.hash, Identity::NONE), &changing, 0) })
     }
 
     /// As [`Walk::of`], with each tensor for itself, equal or not.
     pub fn of_tensors(roots: &[Arc<Node>]) -> Walk {
-        Walk::by(roots, Node::who, &FxHashMap::default())
+        Walk::by(roots, Node::who, &FxHashMap::default(), 0)
     }
 
-    /// Without recursion.
-    fn by(roots: &[Arc<Node>], who: impl Fn(&Node) -> Who, changing: &Changing) -> Walk {
+    /// As [`Walk::of_tensors`], for gradients with respect to `wanted`: lazy tensors older than all of these are leaves, since they
+    /// do not depend on any.
+    pub fn of_tensors_since(roots: &[Arc<Node>], wanted: &[Arc<Node>]) -> Walk {
+        Walk::by(roots, Node::who, &FxHashMap::default(), oldest(wanted))
+    }
+
+    /// Without recursion. Lazy tensors that were made before the age `since` are leaves.
+    fn by(roots: &[Arc<Node>], who: impl Fn(&Node) -> Who, changing: &Changing, since: u64) -> Walk {
         let mut walk = Walk {
             entries: vec![],
             leaves: vec![],
@@ -246,6 +252,7 @@ impl Walk {
                 }
                 let change = changing.get(&node.hash);
                 let view = match change {
+                    _ if node.is_data_before(since) => View::Realised(None),
                     Some(Change::Data(data)) if !node.is_realized() => View::Realised(Some(data.clone())),
                     _ => node.view(),
                 };

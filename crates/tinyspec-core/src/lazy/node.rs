@@ -29,6 +29,8 @@ pub(crate) struct Node {
     pub last_run: u64,
     /// The smallest age among this node and the lazy nodes that its value depends on; [`COMPUTED`] once it has one.
     oldest_lazy: AtomicU64,
+    /// Whether its value depends on a buffer: constants alone are simplified.
+    has_data: bool,
     pub location: Option<&'static Location<'static>>,
     /// An [`Identity`], settled before anybody but the maker sees the node.
     identity: AtomicU64,
@@ -96,6 +98,7 @@ impl Node {
             age,
             last_run: 0,
             oldest_lazy: AtomicU64::new(COMPUTED),
+            has_data: op == Op::Buffer,
             location: None,
             identity: AtomicU64::new(identity.0),
             literal: None,
@@ -125,8 +128,10 @@ impl Node {
         let identity = Identity::made_of(sources.iter().map(|source| source.identity()));
         let age = Node::next_age();
         let oldest = sources.iter().map(|source| source.oldest_lazy()).fold(age, u64::min);
+        let has_data = sources.iter().any(|source| source.has_data);
         let state = State::Lazy(sources);
         let mut node = Node::new(op, arg, props, hash, identity, age, state);
+        node.has_data = has_data;
         (node.oldest_lazy, node.last_run) = (AtomicU64::new(oldest), unread::last_run());
         node.location = location;
         Ok(Arc::new(node))
@@ -253,6 +258,11 @@ impl Node {
     /// value.
     pub fn oldest_lazy(&self) -> u64 {
         self.oldest_lazy.load(Ordering::Relaxed)
+    }
+
+    /// Whether gradients with respect to tensors that are at least as old as `age` may take this node's value as data.
+    pub fn is_data_before(&self, age: u64) -> bool {
+        self.age < age && self.has_data && self.was_tensor() && self.props.value.is_none()
     }
 
     /// Whether this node is still to be computed: no run has done so, and the program either holds a tensor of it or, if it is a

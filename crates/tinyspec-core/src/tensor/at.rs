@@ -103,7 +103,7 @@ macro_rules! picks {
         }
     )* };
     (numbers $($type:ty)*) => { picks! { $(
-        [] $type, position => Pick::Slice(Slice::At(number(position)));
+        [] $type, position => Pick::Slice(Slice::At(number(position).into()));
         [] Range<$type>, range => span(Some(number(range.start)), Some(number(range.end)));
         [] RangeFrom<$type>, range => span(Some(number(range.start)), None);
         [] RangeTo<$type>, range => span(None, Some(number(range.end)));
@@ -114,8 +114,8 @@ macro_rules! picks {
 
 picks! { numbers i32 i64 usize }
 picks! {
-    [] Dim, position => Pick::Slice(Slice::AtSize(position));
-    [] &Dim, position => Pick::Slice(Slice::AtSize(position.clone()));
+    [] Dim, position => Pick::Slice(Slice::At(position));
+    [] &Dim, position => Pick::Slice(Slice::At(position.clone()));
     [] Range<Dim>, range => sizes(range.start, Some(range.end));
     [] RangeFrom<Dim>, range => sizes(range.start, None);
     [] RangeTo<Dim>, range => sizes(Dim::from(0), Some(range.end));

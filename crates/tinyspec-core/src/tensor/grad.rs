@@ -106,7 +106,7 @@ pub(crate) fn connected(
         return refuse(message, "leave it out of the wanted tensors");
     }
     let located = |error: tinyspec_ir::Error| Error::from(error.at(location));
-    let walk = settled_walk(&roots)?;
+    let walk = settled_walk(&roots, &roots[1..])?;
     let states = walk.states_beside();
     let mut opened = walk.open(&roots[1..]).map_err(located)?;
     let (graph, origins) = (&mut opened.graph, &mut opened.origins);

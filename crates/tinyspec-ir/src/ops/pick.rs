@@ -69,7 +69,7 @@ impl Plan {
             let (axis, axes) = (plan.seen.len(), taken(pick));
             match *pick {
                 Pick::Slice(ref slice) => {
-                    plan.seen.extend((!matches!(slice, Slice::At(_) | Slice::AtSize(_))).then_some(1));
+                    plan.seen.extend((!matches!(slice, Slice::At(_))).then_some(1));
                     plan.slices.push(slice.clone());
                     continue;
                 }

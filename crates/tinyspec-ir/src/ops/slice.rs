@@ -8,8 +8,8 @@ use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Sh
 /// What is kept of one axis.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Slice {
-    /// One position, counted from the end where negative; the axis is gone then.
-    At(i64),
+    /// One position, which a call may decide, counted from the end if it is a negative number; the axis is gone then.
+    At(Dim),
     /// From `start` on, before `stop`, `step` apart and backwards where that is negative. As in NumPy negative ends count
     /// from the end, and what lies outside is cut off.
     Span {
@@ -20,8 +20,6 @@ pub enum Slice {
         /// Distance and direction.
         step: i64,
     },
-    /// As `At`, the position being a size that a call may decide.
-    AtSize(Dim),
     /// From `start` on, before `stop`, these being sizes that a call may decide. All of it must be inside: nothing is cut off.
     Sizes {
         /// The first position.
@@ -58,8 +56,15 @@ impl Steps {
         let zero = Dim::from(0);
         let placed = |end: i64| if end < 0 { length + end } else { Dim::from(end) };
         let (start, stop, step) = match *slice {
-            Slice::AtSize(ref position) => {
+            Slice::At(ref position) => {
                 let low = position.as_const().map_or(position.clone(), placed);
+                // What only the size in a call decides is refused there.
+                if low.bounds().1 < 0 || (length - &low).bounds().1 < 1 {
+                    let message = format!("position {position} of axis {axis}, which has {length}");
+                    return Err(Error::new(ErrorKind::Value, op, message).help(
+                        "positions count from 0, or from -1 at the end; those of a tensor may be outside and read 0",
+                    ));
+                }
                 return Ok(Steps { low, count: Dim::from(1), stride: 1, reversed: false });
             }
             Slice::Sizes { ref start, ref stop } => {
@@ -71,17 +76,6 @@ impl Steps {
                     return Err(Error::new(ErrorKind::Value, op, message));
                 }
                 return Ok(Steps { low, count, stride: 1, reversed: false });
-            }
-            Slice::At(position) => {
-                let low = placed(position);
-                // What only the size in a call decides is refused there.
-                if low.bounds().1 < 0 || (length - &low).bounds().1 < 1 {
-                    let message = format!("position {position} of axis {axis}, which has {length}");
-                    return Err(Error::new(ErrorKind::Value, op, message).help(
-                        "positions count from 0, or from -1 at the end; those of a tensor may be outside and read 0",
-                    ));
-                }
-                return Ok(Steps { low, count: Dim::from(1), stride: 1, reversed: false });
             }
             Slice::Span { start, stop, step } => (start, stop, step),
         };
@@ -157,7 +151,7 @@ pub fn get(b: &mut dyn Builder, op: &str, x: NodeId, slices: &[Slice]) -> Result
             }
         }
     }
-    let dropped = |axis: usize| matches!(slices.get(axis), Some(Slice::At(_) | Slice::AtSize(_)));
+    let dropped = |axis: usize| matches!(slices.get(axis), Some(Slice::At(_)));
     let kept: Shape =
         shape_of(b, x).iter().enumerate().filter(|(axis, _)| !dropped(*axis)).map(|(_, dim)| dim.clone()).collect();
     reshape(b, x, &kept)
@@ -197,7 +191,7 @@ fn fitting(b: &mut dyn Builder, op: &str, x: NodeId, value: NodeId, part: &Shape
 pub fn set(b: &mut dyn Builder, op: &str, x: NodeId, slices: &[Slice], value: NodeId) -> Result<NodeId> {
     let shape = shape_of(b, x);
     let steps = steps_of(op, &shape, slices)?;
-    let dropped = |axis: usize| matches!(slices.get(axis), Some(Slice::At(_) | Slice::AtSize(_)));
+    let dropped = |axis: usize| matches!(slices.get(axis), Some(Slice::At(_)));
     let count =
         |axis: usize| steps.get(axis).and_then(Option::as_ref).map_or(shape[axis].clone(), |steps| steps.count.clone());
     let part: Shape = (0..shape.len()).filter(|&axis| !dropped(axis)).map(count).collect();
@@ -305,13 +299,13 @@ pub fn slice_scatter(
 
 /// One position of an axis, which is dropped.
 pub fn select(b: &mut dyn Builder, x: NodeId, axis: i64, position: i64) -> Result<NodeId> {
-    let slices = along(b, "select", x, axis, Slice::At(position))?;
+    let slices = along(b, "select", x, axis, Slice::At(position.into()))?;
     get(b, "select", x, &slices)
 }
 
 /// `x` with `value` at one position of an axis.
 pub fn select_scatter(b: &mut dyn Builder, x: NodeId, value: NodeId, axis: i64, position: i64) -> Result<NodeId> {
-    let slices = along(b, "select_scatter", x, axis, Slice::At(position))?;
+    let slices = along(b, "select_scatter", x, axis, Slice::At(position.into()))?;
     set(b, "select_scatter", x, &slices, value)
 }
 

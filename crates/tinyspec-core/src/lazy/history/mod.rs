@@ -10,7 +10,7 @@ mod opening;
 mod program;
 
 use held::{Held, Holding};
-pub(crate) use opening::Opening;
+pub(crate) use opening::{Opening, oldest};
 pub(crate) use program::Program;
 
 use super::identity::{Identity, Who};

@@ -28,6 +28,12 @@ pub(crate) struct Opening {
     pub gone: Vec<NodeId>,
 }
 
+/// The age below which no tensor depends on any of `wanted`.
+pub(crate) fn oldest(wanted: &[Arc<Node>]) -> u64 {
+    let age = |node: &Arc<Node>| if node.identity().is_tensor() { node.identity().age() } else { node.age };
+    wanted.iter().map(age).min().unwrap_or_default()
+}
+
 /// A step back: a result to compute, or a value to take as it is.
 enum Step {
     Compute(Computed, Option<Arc<Node>>),
@@ -38,10 +44,9 @@ enum Step {
 impl Opening {
     /// Slots from `next_slot` on are free.
     pub fn new(wanted: &[Arc<Node>], next_slot: u32) -> Opening {
-        let age = |node: &Arc<Node>| if node.identity().is_tensor() { node.identity().age() } else { node.age };
         Opening {
             wanted: wanted.iter().map(|node| node.who()).collect(),
-            oldest: wanted.iter().map(age).min().unwrap_or_default(),
+            oldest: oldest(wanted),
             known: FxHashMap::default(),
             depends: FxHashMap::default(),
             next_slot,

@@ -111,17 +111,17 @@ impl Tracer<'_> {
         let value = self.expression(one);
         match value {
             Value::Tensor(node) => Ok(Pick::Tensor(node)),
-            Value::Int(..) => self.position(&value, one).map(|position| Pick::Slice(Slice::At(position))),
+            Value::Int(..) => self.position(&value, one).map(|position| Pick::Slice(Slice::At(position.into()))),
             Value::Range(start, stop, kind) => {
                 self.inference.pass(kind);
                 let (start, stop) = (i64::try_from(start).ok(), i64::try_from(stop).ok());
                 Ok(Pick::Slice(Slice::Span { start, stop, step: 1 }))
             }
-            Value::Dim(dim) => Ok(Pick::Slice(Slice::AtSize(dim))),
+            Value::Dim(dim) => Ok(Pick::Slice(Slice::At(dim))),
             Value::Constant { .. } if self.as_dim(&value).is_some() => {
                 let dim = self.as_dim(&value).unwrap_or(Dim::from(0));
                 self.diagnostics.adapt(one, Adaptation::Size);
-                Ok(Pick::Slice(Slice::AtSize(dim)))
+                Ok(Pick::Slice(Slice::At(dim)))
             }
             Value::All => Ok(Pick::Slice(Slice::ALL)),
             other => Err(self.no_position(other, one)),
