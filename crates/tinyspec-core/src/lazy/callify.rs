@@ -4,7 +4,9 @@
 //! The walk alone gives the key of the plan cache; the graph is built only for a program not seen before.
 
 use super::changing::{Change, Changing, changing};
-use super::{Identity, Node, Opening, Place, Program, Sources, View, Who, is_one_of_few, moved, oldest, sizes};
+use super::{
+    Identity, Node, Opening, Place, Program, Sources, View, Who, ends_gradients, is_one_of_few, moved, oldest, sizes,
+};
 use crate::device::{Storage, default_device};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -140,8 +142,8 @@ enum Apart<'a> {
     Nothing,
     /// All that may be a tensor to somebody.
     Floats,
-    /// Those that are.
-    Tensors(&'a mut Opening),
+    /// Those that are, and which entries gradients flow through.
+    Tensors(&'a mut Opening, &'a [bool]),
 }
 
 /// What a node needs for its value. An assign needs the stored value only: tensors are values, so nobody can tell a
@@ -522,13 +524,25 @@ impl Walk {
         let mut graph = Graph::new();
         graph.reserve(WITH_GRADIENTS * self.entries.len());
         let mut opening = Opening::new(wanted, self.leaf_count);
-        let nodes = self.add_to(&mut graph, Apart::Tensors(&mut opening))?;
+        let nodes = self.add_to(&mut graph, Apart::Tensors(&mut opening, &self.flows()))?;
         // An inlined Function has no node of its own.
         let entries = nodes.iter().zip(&self.entries).filter(|(_, entry)| entry.node.op != Op::Function);
         let mut origins: FxHashMap<NodeId, Arc<Node>> = opening.origins.into_iter().collect();
         origins.extend(entries.map(|(&node, entry)| (node, entry.node.clone())));
         let (copies, gone) = (opening.copies.into_iter().collect(), opening.gone);
         Ok(Opened { outputs: self.outputs(&nodes), graph, origins, copies, gone })
+    }
+
+    /// Which entries gradients of the roots flow through.
+    fn flows(&self) -> Vec<bool> {
+        let mut flows = vec![false; self.entries.len()];
+        self.roots.iter().for_each(|&root| flows[root as usize] = true);
+        for (position, entry) in self.entries.iter().enumerate().rev() {
+            if flows[position] && !ends_gradients(entry.node.op, entry.node.props.dtype) {
+                entry.sources.iter().for_each(|&source| flows[source as usize] = true);
+            }
+        }
+        flows
     }
 
     fn outputs(&self, nodes: &[NodeId]) -> Vec<NodeId> {
@@ -561,7 +575,7 @@ impl Walk {
             let is_apart = match &apart {
                 Apart::Nothing => false,
                 Apart::Floats => node.props.dtype.is_float(),
-                Apart::Tensors(opening) => {
+                Apart::Tensors(opening, _) => {
                     let is_tensor = node.identity().is_tensor();
                     if let Some(known) = opening.known(node).filter(|_| is_tensor || leaf.is_some()) {
                         nodes.push(known);
@@ -574,7 +588,7 @@ impl Walk {
             let standing = |graph: &mut Graph, value: NodeId| if is_apart { twin(graph, value) } else { Ok(value) };
             let new = match (node.op, &node.arg, leaf) {
                 (.., &Some(slot)) => match &mut apart {
-                    Apart::Tensors(opening) => opening.open(graph, node, slot)?,
+                    Apart::Tensors(opening, flows) if flows[position] => opening.open(graph, node, slot)?,
                     Apart::Nothing if self.literals.contains_key(&(position as u32)) => {
                         graph.constant(self.literals[&(position as u32)])
                     }
@@ -588,7 +602,7 @@ impl Walk {
                 (Op::Function, ..) => {
                     let arguments: Vec<NodeId> = sources.iter().map(|&source| of(source)).collect();
                     let elements = match node.sources().first().and_then(|tuple| tuple.body()) {
-                        Some(body) if matches!(apart, Apart::Tensors(_)) => body.open(graph, &arguments),
+                        Some(body) if matches!(apart, Apart::Tensors(..)) => body.open(graph, &arguments),
                         Some(body) => body.inline(graph, &arguments),
                         None => Ok(vec![]),
                     };
@@ -621,7 +635,10 @@ impl Walk {
             if let Some(location) = node.location.filter(|_| leaf.is_none()) {
                 graph.locate(new, location.into());
             }
-            if let Apart::Tensors(opening) = &mut apart {
+            // Histories may lead to the same tensor on a path that a gradient flows through.
+            if let Apart::Tensors(opening, flows) = &mut apart
+                && flows[position]
+            {
                 opening.meet(node, new);
             }
             nodes.push(new);

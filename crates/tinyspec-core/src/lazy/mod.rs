@@ -20,7 +20,7 @@ pub use body::Body;
 pub(crate) use builder::LazyBuilder;
 pub(crate) use callify::Walk;
 pub(crate) use handle::Handle;
-pub(crate) use history::{History, Opening, Program, oldest};
+pub(crate) use history::{History, Opening, Program, ends_gradients, oldest};
 pub(crate) use identity::{Identity, Who};
 pub(crate) use literals::{Place, is_one_of_few};
 pub(crate) use node::{Node, Sources, View};

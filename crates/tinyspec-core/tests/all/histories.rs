@@ -324,3 +324,54 @@ fn what_is_older_than_a_weight_is_data_to_its_gradient() -> Result<(), Error> {
     assert_eq!(w.to_vec::<f32>()?, want);
     Ok(())
 }
+
+#[test]
+fn histories_behind_a_detach_are_of_no_interest() -> Result<(), Error> {
+    let w = row(&[1.0, -2.0]);
+    let mut average = Tensor::scalar(1.0f32);
+    for step in 0..150 {
+        let loss = (&w * (step % 3 + 1) as f32).square().sum(.., false);
+        average = &average * 0.5 + &loss * 0.5;
+        let gradient = grad(&(&loss / average.detach()), &[&w])?.remove(0);
+        realize_all(&[&loss, &average])?;
+        let scale = ((step % 3 + 1) as f32).powi(2) / average.item::<f32>()?;
+        for (got, w) in gradient.to_vec::<f32>()?.into_iter().zip([1.0, -2.0]) {
+            assert!((got - 2.0 * w * scale).abs() < 1e-4, "step {step}: {got}");
+        }
+    }
+    Ok(())
+}
+
+/// A tensor may be reached behind a detach and through a history at once, in either order.
+#[test]
+fn a_detach_hides_no_other_path() -> Result<(), Error> {
+    let w = row(&[1.0, 3.0]);
+    let doubled = (&w * 2.0).realize()?.clone();
+    let squares = doubled.square().sum(.., false).realize()?.clone();
+    let sum = doubled.detach().sum(.., false);
+    // 8 (4 w^2) -> 8 * 8 w.
+    for loss in [&sum * &squares, &squares * &sum] {
+        assert_eq!(grad(&loss, &[&w])?[0].to_vec::<f32>()?, [64.0, 192.0]);
+    }
+    // Asked for itself: 8 * 2 d.
+    for loss in [&sum * &squares, &squares * &sum] {
+        assert_eq!(grad(&loss, &[&doubled])?[0].to_vec::<f32>()?, [32.0, 96.0]);
+    }
+    // Lazy, and behind the detach only in one of two histories; the tensors in between are gone.
+    let history = || -> Result<[Tensor; 2], Error> {
+        let tripled = (&w * 3.0).realize()?.clone();
+        let cubes = (&tripled * &w * &w).realize()?.clone();
+        let product = (&tripled * cubes.detach()).sum(.., false);
+        realize_all(&[&product])?;
+        let plain = (&cubes * 2.0).sum(.., false);
+        plain.item::<f32>()?;
+        Ok([product, plain])
+    };
+    for order in [[0, 1], [1, 0]] {
+        let all = history()?;
+        let loss = &all[order[0]] + &all[order[1]];
+        // 3 * 3 w^3 + 18 w^2.
+        assert_eq!(grad(&loss, &[&w])?[0].to_vec::<f32>()?, [27.0, 405.0]);
+    }
+    Ok(())
+}

@@ -11,7 +11,7 @@ mod program;
 
 use held::{Held, Holding};
 pub(crate) use opening::{Opening, oldest};
-pub(crate) use program::Program;
+pub(crate) use program::{Program, ends_gradients};
 
 use super::identity::{Identity, Who};
 use super::node::Node;

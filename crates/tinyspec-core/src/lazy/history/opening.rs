@@ -17,6 +17,8 @@ pub(crate) struct Opening {
     oldest: u64,
     /// Nodes of the graph, by the tensors that they stand for.
     known: FxHashMap<Who, NodeId>,
+    /// The same for values that no gradient flows through. Another path to the same tensor may still be opened.
+    data: FxHashMap<Who, NodeId>,
     /// What depends on something that is asked for, by run and result.
     depends: FxHashMap<(*const History, NodeId), bool>,
     next_slot: u32,
@@ -48,6 +50,7 @@ impl Opening {
             wanted: wanted.iter().map(|node| node.who()).collect(),
             oldest: oldest(wanted),
             known: FxHashMap::default(),
+            data: FxHashMap::default(),
             depends: FxHashMap::default(),
             next_slot,
             origins: Vec::new(),
@@ -82,11 +85,10 @@ impl Opening {
             }
         };
         // Inputs are older than what was made of them.
-        for (who, step) in self.steps(tensor, computed)?.into_values() {
-            let known = self.known.get(&who).copied();
-            let node = match (known, &step) {
+        for (who, step, flows) in self.steps(tensor, computed)?.into_values() {
+            let node = match (self.value(&who, flows), &step) {
                 (Some(known), _) => known,
-                (None, Step::Compute(computed, _)) => self.compute(graph, computed)?,
+                (None, Step::Compute(computed, _)) => self.compute(graph, computed, flows)?,
                 (None, Step::Take(history, _, param)) => self.take(graph, history, *param)?,
             };
             let tensor = match step {
@@ -99,10 +101,19 @@ impl Opening {
                 None if graph.op(node) == Op::Param => self.gone.push(node),
                 None => {}
             }
-            self.known.insert(who, node);
+            self.insert(who, node, flows);
         }
         let opened = self.known.get(&tensor.who()).copied();
         opened.ok_or_else(|| Error::new(ErrorKind::Verify, "grad", "a history without a result"))
+    }
+
+    /// The node that stands for a tensor, on a path that a gradient `flows` through or on another.
+    fn value(&self, who: &Who, flows: bool) -> Option<NodeId> {
+        self.known.get(who).or_else(|| self.data.get(who).filter(|_| !flows)).copied()
+    }
+
+    fn insert(&mut self, who: Who, node: NodeId, flows: bool) {
+        if flows { &mut self.known } else { &mut self.data }.insert(who, node);
     }
 
     /// Whether gradients of a computed tensor reach something else that is asked for.
@@ -139,59 +150,79 @@ impl Opening {
         Ok(depends)
     }
 
-    /// Everything that `tensor` was made of and that is not in the graph, by age.
+    /// Everything that `tensor` was made of and that is not in the graph, by age, and whether gradients flow through it.
     ///
     /// # Errors
     /// As [`Opening::depends`].
-    fn steps(&mut self, tensor: &Node, computed: Computed) -> Result<BTreeMap<u64, (Who, Step)>> {
+    fn steps(&mut self, tensor: &Node, computed: Computed) -> Result<BTreeMap<u64, (Who, Step, bool)>> {
         let mut steps = BTreeMap::new();
-        let mut pending = vec![(tensor.age, tensor.who(), computed, None)];
-        while let Some((age, who, computed, tensor)) = pending.pop() {
-            if steps.contains_key(&age) {
-                continue;
-            }
-            let history = &computed.history;
-            let known = self.known_of(history);
-            let needed = history.program.graph.reachable_until(computed.outputs(), |node| known.contains_key(&node));
-            for (slot, param) in history.inputs_among(&needed) {
-                let input = &history.inputs[slot];
-                if self.known.contains_key(&input.who) || steps.contains_key(&input.age) {
+        let mut pending = vec![(tensor.age, tensor.who(), computed, None, true)];
+        // Inputs that gradients do not flow through. They come last: a gradient may flow through the same tensors on other paths.
+        let mut data: Vec<(Arc<History>, usize, NodeId)> = vec![];
+        loop {
+            while let Some((age, who, computed, tensor, flows)) = pending.pop() {
+                if steps.contains_key(&age) {
                     continue;
                 }
-                let past = match input.now() {
-                    (Some(node), Some(past)) if input.age > self.oldest && self.depends(&past)? => {
-                        Some((past, Some(node)))
+                let history = &computed.history;
+                let known = self.known_of(history, flows);
+                let (program, outputs) = (&history.program, computed.outputs());
+                let needed = program.graph.reachable_until(outputs, |node| known.contains_key(&node));
+                let flowing = program.flowing(outputs, &known);
+                for (slot, param) in history.inputs_among(&needed) {
+                    let input = &history.inputs[slot];
+                    if !flows || !flowing.contains(&param) {
+                        data.push((history.clone(), slot, param));
+                        continue;
                     }
-                    (None, Some(past)) => Some((past, None)),
-                    _ => None,
-                };
-                match past {
-                    Some((past, node)) => pending.push((input.age, input.who, past, node)),
-                    None => {
-                        steps.insert(input.age, (input.who, Step::Take(history.clone(), slot, param)));
+                    if self.known.contains_key(&input.who) || steps.contains_key(&input.age) {
+                        continue;
+                    }
+                    let past = match input.now() {
+                        (Some(node), Some(past)) if input.age > self.oldest && self.depends(&past)? => {
+                            Some((past, Some(node)))
+                        }
+                        (None, Some(past)) => Some((past, None)),
+                        _ => None,
+                    };
+                    match past {
+                        Some((past, node)) => pending.push((input.age, input.who, past, node, true)),
+                        None => {
+                            steps.insert(input.age, (input.who, Step::Take(history.clone(), slot, param), true));
+                        }
                     }
                 }
+                steps.insert(age, (who, Step::Compute(computed, tensor), flows));
             }
-            steps.insert(age, (who, Step::Compute(computed, tensor)));
+            let Some((history, slot, param)) = data.pop() else { return Ok(steps) };
+            let input = &history.inputs[slot];
+            if self.value(&input.who, false).is_some() || steps.contains_key(&input.age) {
+                continue;
+            }
+            match input.now() {
+                (None, Some(past)) => pending.push((input.age, input.who, past, None, false)),
+                _ => {
+                    steps.insert(input.age, (input.who, Step::Take(history.clone(), slot, param), false));
+                }
+            }
         }
-        Ok(steps)
     }
 
     /// Nodes of a program that are in the graph: tensors that it met, and its inputs.
-    fn known_of(&self, history: &History) -> FxHashMap<NodeId, NodeId> {
+    fn known_of(&self, history: &History, flows: bool) -> FxHashMap<NodeId, NodeId> {
         let tensors = history.tensors().map(|(node, tensor)| (node, tensor.as_tensor()));
-        tensors.filter_map(|(node, who)| Some((node, *self.known.get(&who)?))).collect()
+        tensors.filter_map(|(node, who)| Some((node, self.value(&who, flows)?))).collect()
     }
 
     /// A result, from inputs that are known.
-    fn compute(&mut self, graph: &mut Graph, computed: &Computed) -> Result<NodeId> {
+    fn compute(&mut self, graph: &mut Graph, computed: &Computed, flows: bool) -> Result<NodeId> {
         let Computed { history, output, .. } = computed;
         let program = &history.program;
         let lost = || Error::new(ErrorKind::Verify, "grad", "a program without a result");
         if let Some(body) = &history.body {
             // What is not needed may be any value.
-            let argument = |input: &super::Input| match self.known.get(&input.who) {
-                Some(&known) => known,
+            let argument = |input: &super::Input| match self.value(&input.who, false) {
+                Some(known) => known,
                 None => graph.constant(identity(Op::Add, input.dtype)),
             };
             let mut arguments: Vec<NodeId> = history.inputs.iter().map(argument).collect();
@@ -201,10 +232,11 @@ impl Opening {
             let results = body.open(graph, &arguments)?;
             return twin(graph, *results.get(history.number(*output)).ok_or_else(lost)?);
         }
-        let mut known = self.known_of(history);
+        let mut known = self.known_of(history, flows);
         let all = program.graph.reachable_until(&[*output], |node| known.contains_key(&node));
+        let flowing = if flows { program.flowing(&[*output], &known) } else { FxHashSet::default() };
         for (slot, param) in history.inputs_among(&all) {
-            if let Some(&input) = self.known.get(&history.inputs[slot].who) {
+            if let Some(input) = self.value(&history.inputs[slot].who, false) {
                 known.insert(param, input);
             }
         }
@@ -213,7 +245,7 @@ impl Opening {
         let new = |node: NodeId| nodes[node.index()].filter(|_| !known.contains_key(&node));
         for (node, tensor) in tensors {
             if let Some(new) = new(node) {
-                self.known.insert(tensor.as_tensor(), new);
+                self.insert(tensor.as_tensor(), new, flowing.contains(&node));
                 self.copies.push((new, tensor));
             }
         }

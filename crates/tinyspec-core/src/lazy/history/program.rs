@@ -1,5 +1,6 @@
 //! What ran, as a gradient sees it.
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::OnceLock;
 use tinyspec_ir::{DType, Graph, NodeId, Op};
 
@@ -57,10 +58,20 @@ impl Program {
         flowing.get(output).copied().unwrap_or_default()
     }
 
-    /// Whether no gradient goes on to the sources of a node. That of a kernel without one is asked for, and refused, whether its
-    /// result was read or not.
-    pub fn ends(&self, node: NodeId) -> bool {
-        let dtype = self.graph.dtype(node);
-        self.graph.op(node) == Op::Detach || dtype.is_int() || dtype == DType::Bool
+    /// The nodes that gradients of `outputs` flow through, down to `known` ones.
+    pub fn flowing(&self, outputs: &[NodeId], known: &FxHashMap<NodeId, NodeId>) -> FxHashSet<NodeId> {
+        let stop = |node| known.contains_key(&node) || self.ends(node);
+        self.graph.reachable_until(outputs, stop).into_iter().collect()
     }
+
+    /// Whether no gradient goes on to the sources of a node.
+    pub fn ends(&self, node: NodeId) -> bool {
+        ends_gradients(self.graph.op(node), self.graph.dtype(node))
+    }
+}
+
+/// Whether no gradient goes on to the sources of a node. That of a kernel without one is asked for, and refused, whether its result was
+/// read or not.
+pub(crate) fn ends_gradients(op: Op, dtype: DType) -> bool {
+    op == Op::Detach || dtype.is_int() || dtype == DType::Bool
 }
