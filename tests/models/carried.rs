@@ -16,7 +16,7 @@ fn gradient(loss: &Tensor, weight: &Tensor) -> Result<Tensor> {
     Ok(grad(loss, &[weight])?.remove(0))
 }
 
-const STEPS: [(&str, Step); 7] = [
+const STEPS: [(&str, Step); 8] = [
     ("a running mean", |_, states| {
         let x = Tensor::randn([32, 8]);
         states[0] = &states[0] * 0.9 + x.mean(0, false) * 0.1;
@@ -46,6 +46,14 @@ const STEPS: [(&str, Step); 7] = [
     ("a state of constants, read in part", |_, states| {
         states[2] = &states[2] * 0.9 + 0.1;
         Ok(states[2].at(3).sum(.., false))
+    }),
+    ("a state and one that is equal", |Batch { x, .. }, states| {
+        let next = |state: &Tensor| (x + state * 0.5).tanh();
+        let shown = next(&states[3]).mean(0, false);
+        (states[0], states[3]) = (shown, next(&states[3]));
+        states[2] = (&states[1] * 0.9 + 0.1).sin();
+        states[1] = (&states[1] * 0.9 + 0.1).sin();
+        Ok(x.mean(.., false))
     }),
     ("a recurrent state that gradients do not follow", |Batch { x, y }, states| {
         let hidden = (x + &states[3] * states[1].reshape([1, 8])).tanh();
@@ -168,6 +176,75 @@ fn gradients_find_what_states_were_made_of() -> Result<()> {
         loss.item::<f32>()?;
         grad(&loss, &[&batches[0]])?[0].realize()?;
     }
+    Ok(())
+}
+
+/// Each step makes as many states as a deep recurrent network.
+#[test]
+fn gradients_find_what_many_states_were_made_of() -> Result<()> {
+    let _alone = crate::alone();
+    set_seed(6);
+    let weight = Tensor::randn([4, 4]).realize()?.clone();
+    let gradient = |is_logged: bool| -> Result<Vec<f32>> {
+        let mut states = vec![Tensor::zeros([8, 4]); 8];
+        for step in 0..14 {
+            let mut below =
+                (Tensor::arange(32).reshape([8, 4]).cast(DType::F32) * 0.01 + step as f32).realize()?.clone();
+            if is_logged {
+                below.mean(.., false).item::<f32>()?;
+            }
+            for state in &mut states {
+                *state = (below.matmul(&weight) + &*state).tanh();
+                below = state.clone();
+            }
+        }
+        grad(&states[7].sum(.., false), &[&weight])?[0].to_vec()
+    };
+    let (plain, logged) = (gradient(false)?, gradient(true)?);
+    assert!(plain.iter().zip(&logged).all(|(a, b)| (a - b).abs() < 1e-4), "{plain:?} {logged:?}");
+    Ok(())
+}
+
+/// Two threads take turns at a state that is made of an old one, and each reads something else.
+#[test]
+fn threads_that_take_turns_leave_no_chain_behind() -> Result<()> {
+    let _alone = crate::alone();
+    let (mut state, mut old) = (Tensor::zeros([8, 8]).realize()?.clone(), std::collections::VecDeque::new());
+    let constant = Tensor::ones([8, 8]).realize()?.clone();
+    let mut want = vec![0.0f32];
+    let mut plans = vec![];
+    let state = std::thread::scope(|scope| {
+        type Job<'a> = Box<dyn FnOnce() + Send + 'a>;
+        let workers = [(); 2].map(|()| {
+            let (sender, jobs) = std::sync::mpsc::channel::<Job>();
+            scope.spawn(move || jobs.into_iter().for_each(|job| job()));
+            sender
+        });
+        for step in 0..60 {
+            let (sender, done) = std::sync::mpsc::channel();
+            let (last, mut ring, constant) = (state, std::mem::take(&mut old), constant.clone());
+            let job = move || {
+                ring.push_back(last.clone());
+                if ring.len() > 3 {
+                    ring.pop_front();
+                }
+                let next = (last * 0.8 + &ring[0] * 0.1 + constant * 0.1).tanh();
+                let read = Tensor::randn([4]).sum(.., false).item::<f32>().map(drop);
+                sender.send((next, ring, read)).expect("a step");
+            };
+            workers[step / 3 % 2].send(Box::new(job)).expect("a worker");
+            let (next, ring, read) = done.recv().expect("a step");
+            (state, old) = (next, ring);
+            read?;
+            let count = want.len();
+            want.push((want[count - 1] * 0.8 + want[count.saturating_sub(3)] * 0.1 + 0.1).tanh());
+            plans.push(counters().plans);
+        }
+        Ok::<_, tinyspec::Error>(state)
+    })?;
+    assert_eq!(plans[59], plans[30], "{plans:?}");
+    let got = state.at((0, 0)).item::<f32>()?;
+    assert!((got - want[60]).abs() < 1e-5, "{got} instead of {}", want[60]);
     Ok(())
 }
 

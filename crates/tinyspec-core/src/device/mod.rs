@@ -3,7 +3,7 @@
 mod built_in;
 mod memory;
 
-pub(crate) use memory::{Owner, Storage, size_of_environment};
+pub(crate) use memory::{Owner, Storage, on_shortage, size_of_environment};
 
 use crate::error::MemoryReport;
 use crate::{Error, Result, profile};

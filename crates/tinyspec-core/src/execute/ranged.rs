@@ -1,6 +1,6 @@
 //! Calls of functions that are compiled once for all sizes of their dims.
 
-use super::run::{realize, run};
+use super::run::{realize_part, run};
 use crate::compile::Ranged;
 use crate::device::{Owner, Storage, device_of};
 use crate::lazy::{History, Node, part, sizes, within};
@@ -69,7 +69,7 @@ fn one(function: &Arc<Node>, results: &[&Arc<Node>]) -> Result<()> {
     let sizes = sizes(&body, &arguments).ok_or_else(missing)?;
     let device = device_of(arguments.iter().map(|argument| argument.device()))?;
     let without = arguments.iter().filter(|argument| is_tensor(argument) && window(argument).is_none());
-    realize(&without.cloned().collect::<Vec<_>>())?;
+    realize_part(&without.cloned().collect::<Vec<_>>())?;
     // Without one it is part of what is planned next.
     let Some(ranged) = Ranged::of(&body, &arguments, &device)? else { return Ok(()) };
     let plan = ranged.plan(&sizes)?;

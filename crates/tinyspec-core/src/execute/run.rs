@@ -25,29 +25,51 @@ use tinyspec_ir::{ContentHash, ContentHasher, ErrorKind, Op};
 /// More groups than this are not remembered: a program that makes ever new shapes must not grow without end.
 const KNOWN_GROUPS: usize = 4096;
 
-/// Computes nodes; those of one device as one graph.
-pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
-    realize_with(roots, true)
+/// What a run computes unrequested of what an earlier one left lazy: what its roots depend on and the program has dropped, and with
+/// `held` also what the program holds and each run would recompute.
+#[derive(Clone, Copy)]
+struct Unrequested {
+    /// When the run before began.
+    last_run: u64,
+    held: bool,
 }
 
-/// As [`realize`]. With `keeps_held`, tensors that the program holds and that each run would recompute are computed, too.
-fn realize_with(roots: &[Arc<Node>], keeps_held: bool) -> Result<()> {
-    // One root is the common case, and needs no map.
-    if let [root] = roots {
-        return if root.is_realized() { Ok(()) } else { realize_apart(vec![root.clone()], keeps_held) };
+/// Computes nodes; those of one device as one graph.
+pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
+    if roots.iter().all(|root| root.is_realized()) {
+        return Ok(());
     }
-    let mut pending: Vec<Arc<Node>> = Vec::with_capacity(roots.len());
+    let UnreadStates { states, last_run } = unread_states();
+    realize_with(roots, &states, Some(Unrequested { last_run, held: true }))
+}
+
+/// Computes nodes as part of a run, and nothing beside them.
+pub(in crate::execute) fn realize_part(nodes: &[Arc<Node>]) -> Result<()> {
+    realize_with(nodes, &[], None)
+}
+
+/// Computes `roots`, and with them `states` and what else is `unrequested`.
+fn realize_with<'a>(roots: &'a [Arc<Node>], states: &'a [Arc<Node>], unrequested: Option<Unrequested>) -> Result<()> {
+    // One root is the common case, and needs no map.
+    if let ([root], []) = (roots, states) {
+        return if root.is_realized() { Ok(()) } else { realize_apart(vec![root.clone()], vec![], unrequested) };
+    }
     let mut known: FxHashMap<ContentHash, &Arc<Node>> = FxHashMap::default();
     let mut twins: Vec<(&Arc<Node>, &Arc<Node>)> = Vec::new();
-    for root in roots.iter().filter(|root| !root.is_realized()) {
-        match known.insert(root.hash, root) {
-            None => pending.push(root.clone()),
-            Some(first) => {
-                twins.push((root, first));
-                known.insert(root.hash, first);
+    let mut distinct = |nodes: &'a [Arc<Node>]| -> Vec<Arc<Node>> {
+        let mut distinct = Vec::with_capacity(nodes.len());
+        for node in nodes.iter().filter(|node| !node.is_realized()) {
+            match known.get(&node.hash) {
+                None => {
+                    known.insert(node.hash, node);
+                    distinct.push(node.clone());
+                }
+                Some(first) => twins.push((node, first)),
             }
         }
-    }
+        distinct
+    };
+    let (pending, beside) = (distinct(roots), distinct(states));
     // Equal ones may be made of different tensors.
     let mut histories = Vec::with_capacity(twins.len());
     for &(twin, first) in &twins {
@@ -55,7 +77,7 @@ fn realize_with(roots: &[Arc<Node>], keeps_held: bool) -> Result<()> {
         histories.push(if is_same { None } else { History::of_tensors(std::slice::from_ref(twin))? });
     }
     if !pending.is_empty() {
-        realize_apart(pending, keeps_held)?;
+        realize_apart(pending, beside, unrequested)?;
     }
     for ((twin, first), history) in twins.into_iter().zip(histories) {
         twin.become_as(first, history.and_then(|history| history.result(0)));
@@ -65,28 +87,26 @@ fn realize_with(roots: &[Arc<Node>], keeps_held: bool) -> Result<()> {
 
 /// As [`realize_with`], of nodes with different values. If a run that also computes unrequested tensors fails, only the roots are
 /// computed, so that an unrelated failure does not reach the reader.
-fn realize_apart(roots: Vec<Arc<Node>>, keeps_held: bool) -> Result<()> {
-    let unread = unread_states();
-    let mut adds = false;
-    match attempt(roots.clone(), Some(unread), keeps_held, &mut adds) {
+fn realize_apart(roots: Vec<Arc<Node>>, states: Vec<Arc<Node>>, unrequested: Option<Unrequested>) -> Result<()> {
+    let mut adds = !states.is_empty();
+    states.iter().for_each(|state| state.become_unrequested());
+    let all = roots.iter().cloned().chain(states.iter().cloned()).collect();
+    match attempt(all, &states, unrequested, &mut adds) {
         Err(_) if adds => {
             let roots: Vec<Arc<Node>> = roots.into_iter().filter(|root| !root.is_realized()).collect();
-            if roots.is_empty() { Ok(()) } else { attempt(roots, None, false, &mut adds) }
+            if roots.is_empty() { Ok(()) } else { attempt(roots, &[], None, &mut adds) }
         }
         result => result,
     }
 }
 
-/// Computes `pending` and, if `unread` is given, unrequested tensors beside it; `adds` is set if there are any.
-fn attempt(mut pending: Vec<Arc<Node>>, unread: Option<UnreadStates>, keeps_held: bool, adds: &mut bool) -> Result<()> {
-    let states = unread.as_ref().map_or(&[][..], |unread| &unread.states);
-    *adds = !states.is_empty();
-    for state in states {
-        if pending.iter().all(|known| known.hash != state.hash) {
-            state.become_unrequested();
-            pending.push(state.clone());
-        }
-    }
+/// Computes `pending`, which holds `states`, and what else is `unrequested`; `adds` is set if there is anything.
+fn attempt(
+    mut pending: Vec<Arc<Node>>,
+    states: &[Arc<Node>],
+    unrequested: Option<Unrequested>,
+    adds: &mut bool,
+) -> Result<()> {
     let mut walk = Walk::of(&pending);
     loop {
         let mut beside = walk.gradients_beside();
@@ -98,7 +118,7 @@ fn attempt(mut pending: Vec<Arc<Node>>, unread: Option<UnreadStates>, keeps_held
         walk = Walk::of(&pending);
     }
     // Within a trace tensors have no value.
-    if let Some(UnreadStates { last_run, .. }) = unread
+    if let Some(Unrequested { last_run, held: keeps_held }) = unrequested
         && !walk.has_placeholder
     {
         let Unevaluated { dropped, held } = walk.unevaluated(last_run, states);
@@ -107,7 +127,7 @@ fn attempt(mut pending: Vec<Arc<Node>>, unread: Option<UnreadStates>, keeps_held
         *adds |= is_kept || !dropped.is_empty();
         if is_kept {
             // In a run of its own, so that this run is the same program as the next. It may compute some of `pending` as well.
-            realize_with(&held, false)?;
+            realize_with(&held, &[], Some(Unrequested { last_run, held: false }))?;
             pending.retain(|node| !node.is_realized());
         }
         if is_kept || !dropped.is_empty() {
@@ -126,7 +146,7 @@ fn attempt(mut pending: Vec<Arc<Node>>, unread: Option<UnreadStates>, keeps_held
         }
         let mut sources: Vec<Arc<Node>> = walk.first.iter().flat_map(ranged::needed).collect();
         sources.extend(walk.shared_with_first());
-        realize_with(&sources, keeps_held)?;
+        realize_with(&sources, &[], unrequested)?;
         for node in walk.first.iter().filter(|node| node.op != Op::GetTuple) {
             move_to_device(node)?;
         }

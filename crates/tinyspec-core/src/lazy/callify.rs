@@ -449,14 +449,17 @@ impl Walk {
         found
     }
 
-    /// The roots that may be computed unrequested: those that memory has room for, and none within a trace, where tensors have no value.
-    pub fn roots_with_room(&self) -> Vec<Arc<Node>> {
-        if self.has_placeholder {
+    /// Those of `roots` that may be computed unrequested: memory has room for them, and they are not within a trace, where tensors have no
+    /// value.
+    pub fn with_room(mut roots: Vec<Arc<Node>>) -> Vec<Arc<Node>> {
+        let walk = Walk::of(&roots);
+        if walk.has_placeholder || walk.roots.len() < roots.len() {
             return vec![];
         }
-        let work = self.work();
-        let roots = self.roots.iter().map(|&root| (work[root as usize], &self.entries[root as usize].node));
-        roots.filter(|(work, node)| work.has_room_for(node)).map(|(_, node)| node.clone()).collect()
+        let work = walk.work();
+        let mut positions = walk.roots.iter();
+        roots.retain(|root| positions.next().is_some_and(|&position| work[position as usize].has_room_for(root)));
+        roots
     }
 
     /// The cost of each entry.

@@ -2,11 +2,12 @@
 //!
 //! A state that stays lazy keeps the inputs of all of its predecessors alive, and the run that finally reads it computes them all.
 //! Therefore a run also computes each tensor held by the program that depends on a dropped tensor which the last run left lazy. This
-//! covers the tensors that the thread has made; of those made by other threads, a run computes what it depends on
-//! ([`Walk::unevaluated`]).
+//! covers the tensors that the thread has made and what these depend on; of those made by other threads, a run computes what it
+//! depends on ([`Walk::unevaluated`]).
 
+use super::node::Sources;
 use super::{Node, Walk};
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -69,24 +70,25 @@ pub(crate) fn unread_states() -> UnreadStates {
     let taken =
         with_unread(|unread| (std::mem::replace(&mut unread.last_run, now), std::mem::take(&mut unread.candidates)));
     let (last_run, candidates) = taken.unwrap_or_default();
-    let (mut states, mut later) = (vec![], vec![]);
-    for state in candidates.iter().filter_map(Weak::upgrade).filter(|node| !node.is_unheld() && node.is_lazy()) {
-        match older_one(&state, last_run) {
-            Older::Dropped => states.push(state),
-            Older::Held => later.push(Arc::downgrade(&state)),
-            Older::None => {}
+    let mut search = Search { last_run, found: FxHashMap::default(), states: vec![] };
+    let mut later = vec![];
+    for candidate in candidates.iter().filter_map(Weak::upgrade).filter(|node| !node.is_unheld() && node.is_lazy()) {
+        if search.sources_of(&candidate) == Older::Held {
+            later.push(Arc::downgrade(&candidate));
         }
     }
     if !later.is_empty() {
         with_unread(|unread| unread.candidates.append(&mut later));
     }
+    let mut states = search.states;
     if !states.is_empty() {
-        states = Walk::of(&states).roots_with_room();
+        states = Walk::with_room(states);
     }
     UnreadStates { states, last_run }
 }
 
 /// What a tensor depends on of what the last run left lazy.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Older {
     None,
     /// Only tensors that the program still holds. It may drop them later.
@@ -95,20 +97,66 @@ enum Older {
     Dropped,
 }
 
-fn older_one(state: &Arc<Node>, last_run: u64) -> Older {
-    let mut found = Older::None;
-    let (mut met, mut open) = (FxHashSet::default(), vec![state.clone()]);
-    while let Some(node) = open.pop() {
-        for source in node.sources() {
-            if source.oldest_lazy() >= last_run || !source.is_lazy() || !met.insert(Arc::as_ptr(&source)) {
+/// The search for held tensors that depend on dropped ones.
+struct Search {
+    last_run: u64,
+    /// By node, what its sources are or depend on.
+    found: FxHashMap<*const Node, Older>,
+    /// Held tensors that depend on dropped ones, without a held one in between.
+    states: Vec<Arc<Node>>,
+}
+
+impl Search {
+    /// What the sources of `node` are, or depend on. Without recursion.
+    fn sources_of(&mut self, node: &Arc<Node>) -> Older {
+        struct Open {
+            node: Arc<Node>,
+            sources: Sources,
+            next: usize,
+            found: Older,
+        }
+        let open = |node: &Arc<Node>| Open { node: node.clone(), sources: node.sources(), next: 0, found: Older::None };
+        if let Some(&found) = self.found.get(&Arc::as_ptr(node)) {
+            return found;
+        }
+        let mut path = vec![open(node)];
+        loop {
+            let Some(last) = path.last_mut() else { return Older::None };
+            if let Some(source) = last.sources.get(last.next) {
+                match self.of(source) {
+                    Some(older) => {
+                        last.found = last.found.max(older);
+                        last.next += 1;
+                    }
+                    None => {
+                        let source = open(source);
+                        path.push(source);
+                    }
+                }
                 continue;
             }
-            match source.is_unheld() {
-                true if source.age < last_run && source.was_tensor() => return Older::Dropped,
-                true => open.push(source),
-                false => found = Older::Held,
+            let found = last.found;
+            self.found.insert(Arc::as_ptr(&last.node), found);
+            if found == Older::Dropped && !last.node.is_unheld() {
+                self.states.push(last.node.clone());
+            }
+            path.pop();
+            if path.is_empty() {
+                return found;
             }
         }
     }
-    found
+
+    /// What a source is, or what an unheld one depends on; `None` if its sources have not been searched.
+    fn of(&self, source: &Arc<Node>) -> Option<Older> {
+        if source.oldest_lazy() >= self.last_run || !source.is_lazy() {
+            return Some(Older::None);
+        }
+        let is_unheld = source.is_unheld();
+        if is_unheld && source.age < self.last_run && source.was_tensor() {
+            return Some(Older::Dropped);
+        }
+        let found = self.found.get(&Arc::as_ptr(source))?;
+        Some(if is_unheld { *found } else { Older::Held })
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use tinyspec_backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};
 use tinyspec_core::execute::{Device, register};
 use tinyspec_core::tensor::collectives::broadcast;
-use tinyspec_core::{Error, Tensor};
+use tinyspec_core::{Error, Tensor, grad};
 
 const MEGABYTE: u64 = 1 << 20;
 
@@ -124,4 +124,22 @@ fn each_device_of_a_tuple_holds_its_part_within_its_own_limit() {
         let report = device.memory();
         assert_eq!((report.buffers, report.used), (0, 0), "{report}");
     }
+}
+
+/// A loss that was read holds its batch for a gradient, until the memory is needed.
+#[test]
+fn what_gradients_may_need_makes_room() {
+    let device = device("short", Some(4 * MEGABYTE));
+    let weight = ones(1, "short");
+    let losses: Vec<Tensor> = (0..12)
+        .map(|_| {
+            let batch = ones(150_000, "short");
+            let loss = weight.mul(&batch).sum(.., false);
+            assert_eq!(loss.item::<f32>().unwrap(), 150_000.0);
+            loss
+        })
+        .collect();
+    let kept = losses.iter().filter(|loss| grad(loss, &[&weight]).is_ok()).count();
+    assert!((1..12).contains(&kept), "{kept}");
+    assert!(device.memory().used <= 4 * MEGABYTE);
 }

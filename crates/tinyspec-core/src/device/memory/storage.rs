@@ -1,5 +1,6 @@
 //! The memory of a realised tensor.
 
+use super::shortage::relieve;
 use super::{Owner, Pool};
 use crate::device::Device;
 use crate::error::size;
@@ -32,6 +33,13 @@ impl Storage {
     /// # Errors
     /// When the device has no more, may hold no more, or is lost.
     pub fn allocate(device: &Arc<Device>, bytes: usize, owner: &Owner) -> Result<Storage> {
+        match Storage::attempt(device, bytes, owner) {
+            Err(Error::Memory { .. }) if relieve() => Storage::attempt(device, bytes, owner),
+            done => done,
+        }
+    }
+
+    fn attempt(device: &Arc<Device>, bytes: usize, owner: &Owner) -> Result<Storage> {
         let pool = device.pool();
         let leased = Pool::class(bytes).and_then(|class| Some((class, pool.lease(class, bytes, owner)?)));
         let Some((class, lease)) = leased else { return Err(refused(device, bytes, owner, None)) };

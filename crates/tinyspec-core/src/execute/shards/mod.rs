@@ -9,7 +9,7 @@ mod spread;
 
 pub(super) use moves::{beside, move_to_device};
 
-use super::realize;
+use super::run::realize_part;
 use crate::Result;
 use crate::lazy::{History, Node, Walk};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) fn run(roots: &[Arc<Node>], walk: &Walk, names: &[Arc<str>]) -> Resul
     let line = roots.first().and_then(|root| root.location);
     let shards = spread::spread(&program, &leaves, walk.numbers(), names, line)?;
     let parts: Vec<Arc<Node>> = shards.iter().flat_map(|shards| shards.parts.iter().cloned()).collect();
-    realize(&parts)?;
+    realize_part(&parts)?;
     for (position, (root, shards)) in roots.iter().zip(shards).enumerate() {
         root.become_shards(shards, history.as_ref().and_then(|history| history.result(position)));
     }

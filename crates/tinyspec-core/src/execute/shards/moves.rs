@@ -1,7 +1,7 @@
 //! Copies between devices: from one to one, to the parts of a tuple, and from these back to one.
 
 use crate::device::{Device, Owner, Storage, device};
-use crate::execute::realize;
+use crate::execute::run::realize_part;
 use crate::lazy::{History, LazyBuilder, Node, Shards, part};
 use crate::{Error, Result};
 use std::sync::Arc;
@@ -24,14 +24,14 @@ pub(in crate::execute) fn move_to_device(node: &Arc<Node>) -> Result<()> {
         }
         (Some(shards), DeviceId::Single(name)) => {
             let whole = joined(&shards, name, node)?;
-            realize(std::slice::from_ref(&whole))?;
+            realize_part(std::slice::from_ref(&whole))?;
             node.become_buffer(stored(&whole)?, computed);
         }
         (None, DeviceId::Many(names)) => node.become_shards(scattered(&source, names, node)?, computed),
         (Some(shards), DeviceId::Many(names)) => {
             let first = names.first().ok_or_else(|| refused("the tuple has no devices"))?;
             let whole = joined(&shards, first, node)?;
-            realize(std::slice::from_ref(&whole))?;
+            realize_part(std::slice::from_ref(&whole))?;
             node.become_shards(scattered(&whole, names, node)?, computed);
         }
     }
@@ -105,7 +105,7 @@ fn scattered(source: &Arc<Node>, names: &Arc<[Arc<str>]>, node: &Node) -> Result
         })
         .collect::<tinyspec_ir::Result<Vec<_>>>()
         .map_err(located)?;
-    realize(&parts)?;
+    realize_part(&parts)?;
     Ok(Shards { axis: Some(0), parts: parts.into() })
 }
 

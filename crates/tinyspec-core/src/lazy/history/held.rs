@@ -1,12 +1,15 @@
 //! Inputs kept alive because a gradient may need them.
 
+use crate::device::on_shortage;
 use crate::lazy::Node;
-use std::cell::RefCell;
+use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::ThreadId;
 
 /// Keeps the inputs of the run that computed a tensor alive: a batch may be a local variable of the function that returned a loss.
-/// Limits bound the memory of a program that keeps its losses or never detaches its states.
+/// Limits bound the memory of a program that keeps its losses or never detaches its states, and all inputs are released when a device
+/// is short of memory.
 pub(crate) struct Held {
     inputs: Mutex<Vec<Arc<Node>>>,
     bytes: u64,
@@ -24,80 +27,122 @@ pub(crate) enum Holding {
 impl Holding {
     /// How many tensors of a thread hold their inputs at the same time, and how many bytes of them, at most; the oldest is released
     /// first.
-    fn most(self) -> (usize, Option<u64>) {
+    fn most(self) -> (usize, u64) {
         match self {
-            Holding::Loss => (16, None),
-            Holding::Unrequested => (32, Some(64 << 20)),
+            Holding::Loss => (16, u64::MAX),
+            Holding::Unrequested => (256, 256 << 20),
         }
     }
 }
 
-/// The tensors that hold their inputs, the oldest first.
+/// Tensors that hold their inputs.
+#[derive(Default)]
 struct Holders {
-    losses: VecDeque<Weak<Held>>,
-    unrequested: VecDeque<Weak<Held>>,
+    losses: Queue,
+    unrequested: Queue,
 }
 
-/// Those of threads that have ended, under the limits of one thread: a program may spawn a thread for each step.
-static ENDED: Mutex<Holders> = Mutex::new(Holders::NONE);
+/// The oldest first.
+#[derive(Default)]
+struct Queue {
+    holders: VecDeque<Weak<Held>>,
+    /// Of their inputs; those of dropped holders are counted until the queue is full.
+    bytes: u64,
+}
+
+/// The holders of a process.
+#[derive(Default)]
+struct All {
+    threads: FxHashMap<ThreadId, Holders>,
+    /// Those of threads that have ended, under the limits of one thread: a program may spawn a thread for each step.
+    ended: Holders,
+}
+
+static ALL: LazyLock<Mutex<All>> = LazyLock::new(|| {
+    on_shortage(release_all);
+    Mutex::default()
+});
+
+fn all() -> MutexGuard<'static, All> {
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Dropped when its thread ends.
+struct End;
 
 thread_local! {
-    static OWN: RefCell<Holders> = const { RefCell::new(Holders::NONE) };
+    static END: End = const { End };
 }
 
-impl Holders {
-    const NONE: Holders = Holders { losses: VecDeque::new(), unrequested: VecDeque::new() };
+impl Drop for End {
+    fn drop(&mut self) {
+        let mut all = all();
+        let Some(own) = all.threads.remove(&std::thread::current().id()) else { return };
+        let mut released = all.ended.losses.add(Holding::Loss, own.losses.living());
+        released.extend(all.ended.unrequested.add(Holding::Unrequested, own.unrequested.living()));
+        drop(all);
+        released.iter().for_each(|held| held.release());
+    }
+}
 
-    /// Adds holders, and removes those that exceed the limits.
-    fn add(&mut self, holding: Holding, new: impl IntoIterator<Item = Weak<Held>>) -> Vec<Arc<Held>> {
+impl Queue {
+    /// Adds holders, and removes the oldest beyond the limits.
+    fn add(&mut self, holding: Holding, new: Vec<Arc<Held>>) -> Vec<Arc<Held>> {
         let (most, most_bytes) = holding.most();
-        let all = match holding {
-            Holding::Loss => &mut self.losses,
-            Holding::Unrequested => &mut self.unrequested,
-        };
-        all.extend(new);
-        if all.len() > most {
-            all.retain(|held| held.strong_count() > 0);
+        for held in &new {
+            self.bytes = self.bytes.saturating_add(held.bytes);
+            self.holders.push_back(Arc::downgrade(held));
         }
-        let held_bytes =
-            |all: &VecDeque<Weak<Held>>| total(all.iter().filter_map(Weak::upgrade).map(|held| held.bytes));
-        let mut excess = most_bytes.map_or(0, |most| held_bytes(all).saturating_sub(most));
+        let is_full = |queue: &Queue| queue.holders.len() > most || queue.bytes > most_bytes;
+        if is_full(self) {
+            let living = std::mem::take(self).living();
+            self.bytes = living.iter().fold(0, |total: u64, held| total.saturating_add(held.bytes));
+            self.holders = living.iter().map(Arc::downgrade).collect();
+        }
         let mut removed = vec![];
-        while all.len() > most || excess > 0 {
-            let Some(oldest) = all.pop_front() else { break };
-            if let Some(oldest) = oldest.upgrade() {
-                excess = excess.saturating_sub(oldest.bytes);
+        if is_full(self) {
+            // A little less remains, so that a full queue is not searched each time.
+            let (kept, kept_bytes) = (most - most / 32, most_bytes - most_bytes / 32);
+            while self.holders.len() > kept || self.bytes > kept_bytes {
+                let Some(oldest) = self.holders.pop_front().and_then(|oldest| oldest.upgrade()) else { break };
+                self.bytes = self.bytes.saturating_sub(oldest.bytes);
                 removed.push(oldest);
             }
         }
         removed
     }
-}
 
-impl Drop for Holders {
-    /// The thread ends. Others may have its tensors.
-    fn drop(&mut self) {
-        let mut removed = vec![];
-        for (holding, own) in [(Holding::Loss, &mut self.losses), (Holding::Unrequested, &mut self.unrequested)] {
-            own.retain(|held| held.strong_count() > 0);
-            removed.extend(add_ended(holding, own.drain(..)));
-        }
-        removed.iter().for_each(|held| held.release());
+    fn living(self) -> Vec<Arc<Held>> {
+        self.holders.iter().filter_map(Weak::upgrade).collect()
     }
 }
 
-fn add_ended(holding: Holding, new: impl IntoIterator<Item = Weak<Held>>) -> Vec<Arc<Held>> {
-    ENDED.lock().unwrap_or_else(PoisonError::into_inner).add(holding, new)
+/// Releases all inputs; returns whether there were any.
+fn release_all() -> bool {
+    let All { threads, ended } = std::mem::take(&mut *all());
+    let every = threads.into_values().chain([ended]).flat_map(|holders| [holders.losses, holders.unrequested]);
+    let released: Vec<Arc<Held>> = every.flat_map(Queue::living).collect();
+    released.iter().for_each(|held| held.release());
+    !released.is_empty()
 }
 
 impl Held {
     pub fn new(holding: Holding, inputs: impl Iterator<Item = Arc<Node>>) -> Arc<Held> {
         let inputs: Vec<Arc<Node>> = inputs.collect();
-        let bytes = total(inputs.iter().map(|input| input.bytes()));
+        let bytes = inputs.iter().fold(0, |total: u64, input| total.saturating_add(input.bytes()));
         let held = Arc::new(Held { inputs: Mutex::new(inputs), bytes });
-        let new = [Arc::downgrade(&held)];
-        let removed = OWN.try_with(|own| own.borrow_mut().add(holding, new.clone()));
-        let removed = removed.unwrap_or_else(|_| add_ended(holding, new));
+        let is_ending = END.try_with(|_| ()).is_err();
+        let mut all = all();
+        let holders = match is_ending {
+            true => &mut all.ended,
+            false => all.threads.entry(std::thread::current().id()).or_default(),
+        };
+        let queue = match holding {
+            Holding::Loss => &mut holders.losses,
+            Holding::Unrequested => &mut holders.unrequested,
+        };
+        let removed = queue.add(holding, vec![held.clone()]);
+        drop(all);
         removed.iter().for_each(|held| held.release());
         held
     }
@@ -106,8 +151,4 @@ impl Held {
         let inputs = std::mem::take(&mut *self.inputs.lock().unwrap_or_else(PoisonError::into_inner));
         drop(inputs);
     }
-}
-
-fn total(bytes: impl Iterator<Item = u64>) -> u64 {
-    bytes.fold(0, u64::saturating_add)
 }

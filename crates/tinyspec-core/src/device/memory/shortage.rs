@@ -1,0 +1,15 @@
+//! What the library can give up when a device is short of memory.
+
+use std::sync::OnceLock;
+
+static RELEASE: OnceLock<fn() -> bool> = OnceLock::new();
+
+/// From now on `release` is called before an allocation fails; it returns whether it has released anything.
+pub(crate) fn on_shortage(release: fn() -> bool) {
+    let _ = RELEASE.set(release);
+}
+
+/// Releases what can be given up; returns whether there was anything.
+pub(super) fn relieve() -> bool {
+    RELEASE.get().is_some_and(|release| release())
+}
