@@ -42,7 +42,7 @@ pub(super) fn last_run() -> u64 {
 
 /// Makes a new tensor a candidate if it depends on a node that the last run left lazy.
 pub(super) fn note(node: &Arc<Node>) {
-    if node.oldest_lazy() >= node.last_run {
+    if !is_made_of_older(node) {
         return;
     }
     with_unread(|unread| {
@@ -54,6 +54,11 @@ pub(super) fn note(node: &Arc<Node>) {
         }
         candidates.push(Arc::downgrade(node));
     });
+}
+
+/// Whether a lazy node depends on a node that a run of its thread had left lazy.
+fn is_made_of_older(node: &Node) -> bool {
+    node.oldest_lazy() < node.last_run
 }
 
 /// What a run begins with.
@@ -73,7 +78,8 @@ pub(crate) fn unread_states() -> UnreadStates {
     let mut search = Search { last_run, found: FxHashMap::default(), states: vec![] };
     let mut later = vec![];
     for candidate in candidates.iter().filter_map(Weak::upgrade).filter(|node| !node.is_unheld() && node.is_lazy()) {
-        if search.sources_of(&candidate) == Older::Held {
+        let below = search.below(&candidate);
+        if below.is_held && below.dropped >= candidate.last_run {
             later.push(Arc::downgrade(&candidate));
         }
     }
@@ -87,45 +93,49 @@ pub(crate) fn unread_states() -> UnreadStates {
     UnreadStates { states, last_run }
 }
 
-/// What a tensor depends on of what the last run left lazy.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Older {
-    None,
-    /// Only tensors that the program still holds. It may drop them later.
-    Held,
-    /// A tensor that the program has dropped.
-    Dropped,
+/// The lazy tensors that a node depends on without a held one in between.
+#[derive(Clone, Copy)]
+struct Below {
+    /// The age of the oldest one that the program has dropped; above all ages if there is none.
+    dropped: u64,
+    /// Whether the program holds one. It may drop it later.
+    is_held: bool,
 }
 
-/// The search for held tensors that depend on dropped ones.
+impl Below {
+    const NOTHING: Below = Below { dropped: u64::MAX, is_held: false };
+}
+
+/// The search for held tensors that depend on dropped ones which a run had left lazy before they were made.
 struct Search {
     last_run: u64,
-    /// By node, what its sources are or depend on.
-    found: FxHashMap<*const Node, Older>,
-    /// Held tensors that depend on dropped ones, without a held one in between.
+    /// By node; the nodes are kept alive.
+    found: FxHashMap<*const Node, (Arc<Node>, Below)>,
     states: Vec<Arc<Node>>,
 }
 
 impl Search {
-    /// What the sources of `node` are, or depend on. Without recursion.
-    fn sources_of(&mut self, node: &Arc<Node>) -> Older {
+    /// What is below `node`. Without recursion.
+    fn below(&mut self, node: &Arc<Node>) -> Below {
         struct Open {
             node: Arc<Node>,
             sources: Sources,
             next: usize,
-            found: Older,
+            below: Below,
         }
-        let open = |node: &Arc<Node>| Open { node: node.clone(), sources: node.sources(), next: 0, found: Older::None };
-        if let Some(&found) = self.found.get(&Arc::as_ptr(node)) {
-            return found;
+        let open =
+            |node: &Arc<Node>| Open { node: node.clone(), sources: node.sources(), next: 0, below: Below::NOTHING };
+        if let Some(&(_, below)) = self.found.get(&Arc::as_ptr(node)) {
+            return below;
         }
         let mut path = vec![open(node)];
         loop {
-            let Some(last) = path.last_mut() else { return Older::None };
+            let Some(last) = path.last_mut() else { return Below::NOTHING };
             if let Some(source) = last.sources.get(last.next) {
-                match self.of(source) {
-                    Some(older) => {
-                        last.found = last.found.max(older);
+                match self.source(source) {
+                    Some(Below { dropped, is_held }) => {
+                        last.below.dropped = last.below.dropped.min(dropped);
+                        last.below.is_held |= is_held;
                         last.next += 1;
                     }
                     None => {
@@ -135,28 +145,31 @@ impl Search {
                 }
                 continue;
             }
-            let found = last.found;
-            self.found.insert(Arc::as_ptr(&last.node), found);
-            if found == Older::Dropped && !last.node.is_unheld() {
-                self.states.push(last.node.clone());
+            let Some(Open { node, below, .. }) = path.pop() else { return Below::NOTHING };
+            if below.dropped < node.last_run && !node.is_unheld() {
+                self.states.push(node.clone());
             }
-            path.pop();
+            self.found.insert(Arc::as_ptr(&node), (node, below));
             if path.is_empty() {
-                return found;
+                return below;
             }
         }
     }
 
-    /// What a source is, or what an unheld one depends on; `None` if its sources have not been searched.
-    fn of(&self, source: &Arc<Node>) -> Option<Older> {
+    /// A source and what is below it; `None` if that has not been searched.
+    fn source(&self, source: &Arc<Node>) -> Option<Below> {
         if source.oldest_lazy() >= self.last_run || !source.is_lazy() {
-            return Some(Older::None);
+            return Some(Below::NOTHING);
         }
         let is_unheld = source.is_unheld();
-        if is_unheld && source.age < self.last_run && source.was_tensor() {
-            return Some(Older::Dropped);
+        if !is_unheld && !is_made_of_older(source) {
+            return Some(Below { is_held: true, ..Below::NOTHING });
         }
-        let found = self.found.get(&Arc::as_ptr(source))?;
-        Some(if is_unheld { *found } else { Older::Held })
+        let &(_, below) = self.found.get(&Arc::as_ptr(source))?;
+        Some(match is_unheld {
+            true if source.was_tensor() => Below { dropped: below.dropped.min(source.age), ..below },
+            true => below,
+            false => Below { is_held: true, ..Below::NOTHING },
+        })
     }
 }
