@@ -205,6 +205,58 @@ fn gradients_find_what_many_states_were_made_of() -> Result<()> {
     Ok(())
 }
 
+/// Equal states are computed once, and the gradient of each finds what it was made of.
+#[test]
+fn gradients_find_what_equal_states_were_made_of() -> Result<()> {
+    let _alone = crate::alone();
+    set_seed(8);
+    let weight = Tensor::randn([4, 4]).realize()?.clone();
+    let gradients = |is_logged: bool| -> Result<Vec<f32>> {
+        set_seed(9);
+        let mut states = [Tensor::zeros([8, 4]), Tensor::zeros([8, 4])];
+        for _ in 0..4 {
+            let batch = Tensor::randn([8, 4]).realize()?.clone();
+            if is_logged {
+                batch.mean(.., false).item::<f32>()?;
+            }
+            states = [0, 1].map(|_| (states[0].matmul(&weight) + &batch).tanh());
+        }
+        let mut all = vec![];
+        for state in &states {
+            all.extend(grad(&state.sum(.., false), &[&weight])?[0].to_vec::<f32>()?);
+        }
+        Ok(all)
+    };
+    let (plain, logged) = (gradients(false)?, gradients(true)?);
+    assert!(plain.iter().zip(&logged).all(|(a, b)| (a - b).abs() < 1e-4), "{plain:?} {logged:?}");
+    Ok(())
+}
+
+/// A layer's values move to another device, and an optimiser steps its weight.
+#[test]
+fn a_pipeline_of_devices_is_trained() -> Result<()> {
+    let _alone = crate::alone();
+    set_seed(10);
+    let x = Tensor::randn([8, 4]).realize()?.clone();
+    let start = Tensor::randn([4, 4]).realize()?.clone();
+    let train = |place: &str| -> Result<Vec<f32>> {
+        let mut weight = Tensor::from_slice(&start.to_vec::<f32>()?, [4, 4]);
+        let mut sgd = tinyspec::nn::Sgd::new(0.1);
+        let mut losses = vec![];
+        for _ in 0..4 {
+            let hidden = x.matmul(&weight).tanh().to(place) * 2.0;
+            let loss = (hidden.square() + x.matmul((&weight * 2.0).to("cpu")).to(place)).mean(.., false);
+            let gradients = grad(&loss, &[&weight])?;
+            sgd.step(&mut [&mut weight], &gradients)?;
+            losses.push(loss.item::<f32>()?);
+        }
+        Ok(losses)
+    };
+    let (here, there) = (train("cpu")?, train("cpu:1")?);
+    assert!(here.iter().zip(&there).all(|(a, b)| (a - b).abs() < 1e-5), "{here:?} {there:?}");
+    Ok(())
+}
+
 /// Two threads take turns at a state that is made of an old one, and each reads something else.
 #[test]
 fn threads_that_take_turns_leave_no_chain_behind() -> Result<()> {

@@ -231,7 +231,7 @@ pub(super) fn wait(states: &[Arc<Node>], lost: &mut Vec<Arc<Node>>) -> Result<()
 pub(crate) fn settled_walk(roots: &[Arc<Node>], wanted: &[Arc<Node>]) -> Result<Walk> {
     let mut lost = Vec::new();
     loop {
-        let walk = Walk::of_tensors_since(roots, wanted);
+        let walk = Walk::for_gradients(roots, wanted);
         if walk.overwritten.is_empty() {
             return Ok(walk);
         }

@@ -5,7 +5,6 @@ use super::ranged;
 use super::shards::{self, move_to_device};
 use super::together::together;
 use super::validate;
-use crate::Result;
 use crate::compile::{self, Place, Plan};
 use crate::device::{Device, Owner, Storage, default_device};
 use crate::kept::Kept;
@@ -13,6 +12,7 @@ use crate::lazy::callify::{Callified, Unevaluated, Walk};
 use crate::lazy::{History, Node, UnreadStates, unread_states};
 use crate::lower::rangeify::Donation;
 use crate::profile::{self, Launched, Level};
+use crate::{Error, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::hash::Hash;
@@ -40,6 +40,7 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
         return Ok(());
     }
     let UnreadStates { states, last_run } = unread_states();
+    states.iter().for_each(|state| state.become_unrequested());
     realize_with(roots, &states, Some(Unrequested { last_run, held: true }))
 }
 
@@ -89,18 +90,25 @@ fn realize_with<'a>(roots: &'a [Arc<Node>], states: &'a [Arc<Node>], unrequested
 /// computed, so that an unrelated failure does not reach the reader.
 fn realize_apart(roots: Vec<Arc<Node>>, states: Vec<Arc<Node>>, unrequested: Option<Unrequested>) -> Result<()> {
     let mut adds = !states.is_empty();
-    states.iter().for_each(|state| state.become_unrequested());
     let all = roots.iter().cloned().chain(states.iter().cloned()).collect();
     match attempt(all, &states, unrequested, &mut adds) {
-        Err(_) if adds => {
+        Err(error) if adds => {
             let roots: Vec<Arc<Node>> = roots.into_iter().filter(|root| !root.is_realized()).collect();
-            if roots.is_empty() { Ok(()) } else { attempt(roots, &[], None, &mut adds) }
+            if !roots.is_empty() {
+                attempt(roots, &[], None, &mut adds)?;
+            }
+            if let Error::Memory { .. } = error {
+                // There may be room for one after the other.
+                states.iter().for_each(|state| drop(realize_part(std::slice::from_ref(state))));
+            }
+            Ok(())
         }
         result => result,
     }
 }
 
-/// Computes `pending`, which holds `states`, and what else is `unrequested`; `adds` is set if there is anything.
+/// Computes `pending`, which holds `states`, and unless this is a part of a run, what belongs to the same step and what else is
+/// `unrequested`; `adds` is set if there is any of the latter.
 fn attempt(
     mut pending: Vec<Arc<Node>>,
     states: &[Arc<Node>],
@@ -108,7 +116,7 @@ fn attempt(
     adds: &mut bool,
 ) -> Result<()> {
     let mut walk = Walk::of(&pending);
-    loop {
+    while unrequested.is_some() {
         let mut beside = walk.gradients_beside();
         beside.extend(walk.states_beside());
         if beside.is_empty() {
@@ -146,7 +154,7 @@ fn attempt(
         }
         let mut sources: Vec<Arc<Node>> = walk.first.iter().flat_map(ranged::needed).collect();
         sources.extend(walk.shared_with_first());
-        realize_with(&sources, &[], unrequested)?;
+        realize_part(&sources)?;
         for node in walk.first.iter().filter(|node| node.op != Op::GetTuple) {
             move_to_device(node)?;
         }

@@ -119,7 +119,8 @@ struct Work {
     reduces: bool,
     /// Length of the longest path from a leaf or a constant.
     depth: usize,
-    /// Total size in bytes of the leaves it depends on; a leaf counts once per path to it.
+    /// Total size in bytes of the leaves it depends on, at most: a leaf counts once per path to it, as long as it is no more than all leaves
+    /// together.
     bytes: u64,
 }
 
@@ -163,7 +164,7 @@ pub(crate) fn needed(node: &Node, sources: Sources) -> Sources {
 impl Walk {
     /// Everything that the roots need, of equal nodes the first.
     pub fn of(roots: &[Arc<Node>]) -> Walk {
-        Walk::by(roots, |node| (node.hash, Identity::NONE), &FxHashMap::default(), 0)
+        Walk::by(roots, |node| (node.hash, Identity::NONE), &FxHashMap::default(), |_| false)
     }
 
     /// The same for values alone: numbers, such as a rate, parts of tensors, such as the batches of an epoch, and places in
@@ -180,22 +181,28 @@ impl Walk {
         if changing.is_empty() {
             return Ok(self);
         }
-        Ok(Walk { has_changing: true, ..Walk::by(roots, |node| (node.hash, Identity::NONE), &changing, 0) })
+        Ok(Walk { has_changing: true, ..Walk::by(roots, |node| (node.hash, Identity::NONE), &changing, |_| false) })
     }
 
     /// As [`Walk::of`], with each tensor for itself, equal or not.
     pub fn of_tensors(roots: &[Arc<Node>]) -> Walk {
-        Walk::by(roots, Node::who, &FxHashMap::default(), 0)
+        Walk::by(roots, Node::who, &FxHashMap::default(), |_| false)
     }
 
-    /// As [`Walk::of_tensors`], for gradients with respect to `wanted`: lazy tensors older than all of these are leaves, since they
-    /// do not depend on any.
-    pub fn of_tensors_since(roots: &[Arc<Node>], wanted: &[Arc<Node>]) -> Walk {
-        Walk::by(roots, Node::who, &FxHashMap::default(), oldest(wanted))
+    /// As [`Walk::of_tensors`], for gradients with respect to `wanted`: what is detached is a leaf, and so are lazy tensors older than all
+    /// of these, since they do not depend on any.
+    pub fn for_gradients(roots: &[Arc<Node>], wanted: &[Arc<Node>]) -> Walk {
+        let oldest = oldest(wanted);
+        Walk::by(roots, Node::who, &FxHashMap::default(), |node| node.is_data_to_gradients(oldest))
     }
 
-    /// Without recursion. Lazy tensors that were made before the age `since` are leaves.
-    fn by(roots: &[Arc<Node>], who: impl Fn(&Node) -> Who, changing: &Changing, since: u64) -> Walk {
+    /// Without recursion. Lazy nodes that are data are leaves.
+    fn by(
+        roots: &[Arc<Node>],
+        who: impl Fn(&Node) -> Who,
+        changing: &Changing,
+        is_data: impl Fn(&Node) -> bool,
+    ) -> Walk {
         let mut walk = Walk {
             entries: vec![],
             leaves: vec![],
@@ -254,7 +261,7 @@ impl Walk {
                 }
                 let change = changing.get(&node.hash);
                 let view = match change {
-                    _ if node.is_data_before(since) => View::Realised(None),
+                    _ if is_data(&node) => View::Realised(None),
                     Some(Change::Data(data)) if !node.is_realized() => View::Realised(Some(data.clone())),
                     _ => node.view(),
                 };
@@ -465,6 +472,7 @@ impl Walk {
     /// The cost of each entry.
     fn work(&self) -> Vec<Work> {
         let mut all: Vec<Work> = Vec::with_capacity(self.entries.len());
+        let total = self.leaf_nodes().fold(0, |total: u64, leaf| total.saturating_add(leaf.bytes()));
         for Entry { node, sources, leaf, .. } in &self.entries {
             let bytes = if leaf.is_some() { node.bytes() } else { 0 };
             let mut work = Work { has_data: leaf.is_some(), bytes, ..Work::default() };
@@ -472,7 +480,7 @@ impl Walk {
                 work.has_data |= source.has_data;
                 work.reduces |= source.reduces;
                 work.depth = work.depth.max(source.depth + 1);
-                work.bytes = work.bytes.saturating_add(source.bytes);
+                work.bytes = work.bytes.saturating_add(source.bytes).min(total);
             }
             work.reduces |= leaf.is_none() && work.has_data && matches!(node.op, Op::Reduce | Op::Function);
             all.push(work);

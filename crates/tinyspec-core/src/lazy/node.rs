@@ -260,9 +260,10 @@ impl Node {
         self.oldest_lazy.load(Ordering::Relaxed)
     }
 
-    /// Whether gradients with respect to tensors that are at least as old as `age` may take this node's value as data.
-    pub fn is_data_before(&self, age: u64) -> bool {
-        self.age < age && self.has_data && self.was_tensor() && self.props.value.is_none()
+    /// Whether this node's value is data to gradients with respect to tensors, the `oldest` of which has this age.
+    pub fn is_data_to_gradients(&self, oldest: u64) -> bool {
+        let is_older = self.age < oldest && self.was_tensor() && self.props.value.is_none();
+        self.has_data && (is_older || self.op == Op::Detach)
     }
 
     /// Whether this node is still to be computed: no run has done so, and the program either holds a tensor of it or, if it is a
@@ -441,6 +442,7 @@ impl Node {
 
     /// The node becomes what another node of the same value is; it may have been computed of other tensors.
     pub fn become_as(&self, other: &Node, own: Option<Computed>) {
+        let own = own.map(|computed| computed.of(self));
         let computed = own.or_else(|| if self.who() == other.who() { other.computed() } else { None });
         let state = match &*other.state.read().unwrap_or_else(PoisonError::into_inner) {
             State::Realised(storage, _) => State::Realised(storage.clone(), computed),

@@ -9,12 +9,16 @@ use super::node::Sources;
 use super::{Node, Walk};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 thread_local! {
-    static UNREAD: RefCell<Unread> =
-        RefCell::new(Unread { last_run: LAST_RUN.load(Ordering::Relaxed), candidates: Vec::new() });
+    static UNREAD: RefCell<Unread> = RefCell::new(Unread {
+        last_run: LAST_RUN.load(Ordering::Relaxed),
+        candidates: Vec::new(),
+        waiting: VecDeque::new(),
+    });
 }
 
 /// The last run of any thread. A new thread starts from it, since a program may spawn one for each step.
@@ -22,12 +26,17 @@ static LAST_RUN: AtomicU64 = AtomicU64::new(0);
 
 /// The least capacity for candidates.
 const ROOM: usize = 64;
+/// Waiting candidates and nodes that a run searches at most: a program may hold thousands of lazy tensors.
+const CANDIDATES: usize = 64;
+const NODES: usize = 1024;
 
 struct Unread {
     /// Nodes below this age were made before the last run of this thread.
     last_run: u64,
     /// Tensors made since that run that depend on a node it left lazy.
     candidates: Vec<Weak<Node>>,
+    /// Older ones that depend on tensors which the program still held.
+    waiting: VecDeque<Weak<Node>>,
 }
 
 /// `None` while the thread ends.
@@ -56,6 +65,14 @@ pub(super) fn note(node: &Arc<Node>) {
     });
 }
 
+fn add(waiting: &mut VecDeque<Weak<Node>>, mut more: VecDeque<Weak<Node>>) {
+    if waiting.len() + more.len() > waiting.capacity() {
+        waiting.retain(|node| node.strong_count() > 0);
+        waiting.reserve(waiting.len().max(ROOM) + more.len());
+    }
+    waiting.append(&mut more);
+}
+
 /// Whether a lazy node depends on a node that a run of its thread had left lazy.
 fn is_made_of_older(node: &Node) -> bool {
     node.oldest_lazy() < node.last_run
@@ -72,19 +89,22 @@ pub(crate) struct UnreadStates {
 pub(crate) fn unread_states() -> UnreadStates {
     let now = Node::next_age();
     LAST_RUN.store(now, Ordering::Relaxed);
-    let taken =
-        with_unread(|unread| (std::mem::replace(&mut unread.last_run, now), std::mem::take(&mut unread.candidates)));
+    let taken = with_unread(|unread| {
+        let mut candidates = std::mem::take(&mut unread.candidates);
+        candidates.extend(unread.waiting.drain(..unread.waiting.len().min(CANDIDATES)));
+        (std::mem::replace(&mut unread.last_run, now), candidates)
+    });
     let (last_run, candidates) = taken.unwrap_or_default();
     let mut search = Search { last_run, found: FxHashMap::default(), states: vec![] };
-    let mut later = vec![];
+    let mut waiting = VecDeque::new();
     for candidate in candidates.iter().filter_map(Weak::upgrade).filter(|node| !node.is_unheld() && node.is_lazy()) {
         let below = search.below(&candidate);
         if below.is_held && below.dropped >= candidate.last_run {
-            later.push(Arc::downgrade(&candidate));
+            waiting.push_back(Arc::downgrade(&candidate));
         }
     }
-    if !later.is_empty() {
-        with_unread(|unread| unread.candidates.append(&mut later));
+    if !waiting.is_empty() {
+        with_unread(|unread| add(&mut unread.waiting, waiting));
     }
     let mut states = search.states;
     if !states.is_empty() {
@@ -122,13 +142,20 @@ impl Search {
             sources: Sources,
             next: usize,
             below: Below,
+            /// When the nearest held user was made, its thread's last run had this age.
+            last_run: u64,
         }
-        let open =
-            |node: &Arc<Node>| Open { node: node.clone(), sources: node.sources(), next: 0, below: Below::NOTHING };
+        let open = |node: &Arc<Node>, last_run: u64| Open {
+            node: node.clone(),
+            sources: node.sources(),
+            next: 0,
+            below: Below::NOTHING,
+            last_run: if node.is_unheld() { last_run } else { node.last_run },
+        };
         if let Some(&(_, below)) = self.found.get(&Arc::as_ptr(node)) {
             return below;
         }
-        let mut path = vec![open(node)];
+        let mut path = vec![open(node, 0)];
         loop {
             let Some(last) = path.last_mut() else { return Below::NOTHING };
             if let Some(source) = last.sources.get(last.next) {
@@ -136,10 +163,12 @@ impl Search {
                     Some(Below { dropped, is_held }) => {
                         last.below.dropped = last.below.dropped.min(dropped);
                         last.below.is_held |= is_held;
-                        last.next += 1;
+                        // One is enough.
+                        let is_found = last.below.dropped < last.last_run;
+                        last.next = if is_found { last.sources.len() } else { last.next + 1 };
                     }
                     None => {
-                        let source = open(source);
+                        let source = open(source, last.last_run);
                         path.push(source);
                     }
                 }
@@ -158,18 +187,19 @@ impl Search {
 
     /// A source and what is below it; `None` if that has not been searched.
     fn source(&self, source: &Arc<Node>) -> Option<Below> {
+        const HELD: Below = Below { is_held: true, ..Below::NOTHING };
         if source.oldest_lazy() >= self.last_run || !source.is_lazy() {
             return Some(Below::NOTHING);
         }
         let is_unheld = source.is_unheld();
-        if !is_unheld && !is_made_of_older(source) {
-            return Some(Below { is_held: true, ..Below::NOTHING });
+        if !is_unheld && !is_made_of_older(source) || self.found.len() >= NODES {
+            return Some(HELD);
         }
         let &(_, below) = self.found.get(&Arc::as_ptr(source))?;
         Some(match is_unheld {
             true if source.was_tensor() => Below { dropped: below.dropped.min(source.age), ..below },
             true => below,
-            false => Below { is_held: true, ..Below::NOTHING },
+            false => HELD,
         })
     }
 }

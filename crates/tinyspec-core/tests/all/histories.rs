@@ -375,3 +375,19 @@ fn a_detach_hides_no_other_path() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// Two equal losses are computed once, and each of them keeps its batch.
+#[test]
+fn equal_losses_keep_their_batches() -> Result<(), Error> {
+    let w = row(&[1.0, 1.0, 1.0]);
+    let losses = || -> Result<[Tensor; 2], Error> {
+        let batch = row(&[1.0, 2.0, 3.0]).realize()?.clone();
+        let losses = [(); 2].map(|()| (&w * &batch).square().sum(.., false));
+        realize_all(&[&losses[0], &losses[1]])?;
+        Ok(losses)
+    };
+    for loss in losses()? {
+        assert_eq!(grad(&loss, &[&w])?[0].to_vec::<f32>()?, [2.0, 8.0, 18.0]);
+    }
+    Ok(())
+}

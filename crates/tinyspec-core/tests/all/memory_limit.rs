@@ -143,3 +143,19 @@ fn what_gradients_may_need_makes_room() {
     assert!((1..12).contains(&kept), "{kept}");
     assert!(device.memory().used <= 4 * MEGABYTE);
 }
+
+/// States that no run has read are computed one after the other where there is no room for them together.
+#[test]
+fn unread_states_need_not_fit_together() {
+    let device = device("narrow", Some(4 * MEGABYTE));
+    let (mut a, mut b) = (ones(200_000, "narrow"), ones(200_000, "narrow"));
+    let small = ones(4, "narrow");
+    for _ in 0..6 {
+        let next = a.mul(0.5).add(b.mul(0.25)).tanh();
+        (a, b) = (next.clone(), b.mul(0.5).add(next.mul(0.5)).tanh());
+        assert_eq!(small.sum(.., false).item::<f32>().unwrap(), 4.0);
+    }
+    a.realize().unwrap();
+    b.realize().unwrap();
+    assert!(device.memory().used <= 4 * MEGABYTE);
+}

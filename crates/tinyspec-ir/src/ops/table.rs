@@ -98,6 +98,9 @@ pub enum MethodArg {
     Options(Vec<(String, MethodArg)>),
 }
 
+/// Takes the arguments of a method and calls it.
+type Call = fn(&mut dyn Builder, &mut Arguments) -> Result<Vec<NodeId>>;
+
 /// A row of the table.
 #[derive(Debug)]
 pub struct Method {
@@ -109,6 +112,8 @@ pub struct Method {
     pub is_list: bool,
     /// What it does.
     pub doc: &'static str,
+    /// A function of its own: a single one that calls all methods takes seconds to compile.
+    call: Call,
 }
 
 /// The row of a method.
@@ -124,28 +129,12 @@ macro_rules! table {
             params: &[$((stringify!($param), ParamKind::$kind)),*],
             is_list: table!(@is_list $result),
             doc: concat!($($doc, "\n"),*),
+            call: |builder, args| {
+                $(let $param = table!(@take $kind args stringify!($param));)*
+                args.finish()?;
+                table!(@result $result super::$($path)::+(builder, $(table!(@pass $kind $param)),*))
+            },
         },)*];
-
-        /// Calls a method by name. Its errors name it, not what it is composed of.
-        ///
-        /// # Errors
-        /// When there is no such method (with the nearest one), when the arguments do not fit its parameters, or
-        /// what the method itself refuses.
-        pub fn call(name: &str, builder: &mut dyn Builder, args: &[MethodArg]) -> Result<Vec<NodeId>> {
-            match name {
-                $(stringify!($name) => {
-                    let mut args = Arguments { name, args, next: 0 };
-                    $(let $param = table!(@take $kind args stringify!($param));)*
-                    args.finish()?;
-                    table!(@result $result super::$($path)::+(builder, $(table!(@pass $kind $param)),*))
-                        .map_err(|error| error.in_op(name))
-                })*
-                _ => {
-                    let error = Error::new(ErrorKind::Unsupported, name, "there is no such method");
-                    Err(match nearest(name) { Some(near) => error.help(format!("did you mean `{near}`?")), None => error })
-                }
-            }
-        }
     };
     (@is_list tensor) => { false };
     (@is_list $several:ident) => { true };
@@ -160,3 +149,19 @@ macro_rules! table {
 }
 
 for_each_method!(table);
+
+/// Calls a method by name. Its errors name it, not what it is composed of.
+///
+/// # Errors
+/// When there is no such method (with the nearest one), when the arguments do not fit its parameters, or what the method itself refuses.
+pub fn call(name: &str, builder: &mut dyn Builder, args: &[MethodArg]) -> Result<Vec<NodeId>> {
+    let Some(method) = method(name) else {
+        let error = Error::new(ErrorKind::Unsupported, name, "there is no such method");
+        return Err(match nearest(name) {
+            Some(near) => error.help(format!("did you mean `{near}`?")),
+            None => error,
+        });
+    };
+    let mut args = Arguments { name, args, next: 0 };
+    (method.call)(builder, &mut args).map_err(|error| error.in_op(name))
+}
