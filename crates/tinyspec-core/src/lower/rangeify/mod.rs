@@ -10,6 +10,7 @@
 mod cache_blocks;
 mod choices;
 mod close;
+mod compared;
 mod concat;
 mod count;
 mod deduplicate;
@@ -242,6 +243,9 @@ fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs, refused: &Refused)
         if walk::is_leaf(graph, result) || forced.get(&result) != Some(&Reason::Contiguous) {
             forced.insert(result, Reason::Output);
         }
+    }
+    for sum in compared::sums_below_compared_maxima(graph, &live) {
+        forced.entry(sum).or_insert(Reason::Compared);
     }
     forced.extend(refused.fused.iter().map(|&node| (node, Reason::Direction)));
     forced.extend(refused.unfused.iter().map(|&node| (node, Reason::Unfused)));
