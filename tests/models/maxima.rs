@@ -131,3 +131,31 @@ fn a_maximum_that_was_read_meets_its_gradient_in_one_run() -> Result<()> {
     }
     Ok(())
 }
+
+/// The terms hold a sum that several kernels of one program could compute for themselves.
+#[test]
+fn second_order_gradients_of_maxima_find_the_greatest_term() -> Result<()> {
+    let _alone = crate::alone();
+    let data = |number: usize, seed: usize| -> Vec<f64> {
+        (0..36).map(|place| ((place * 37 + number * 101 + seed * 1009) as f64 * 1.2345).sin()).collect()
+    };
+    for seed in 0..8 {
+        let (x, y) = (Tensor::from_vec(data(0, seed), [6, 6]), Tensor::from_vec(data(1, seed), [6, 6]));
+        let slope = |is_read: bool| -> Result<Vec<f64>> {
+            let product = x.matmul(&y);
+            let mean = (&product * &y).mean(.., false);
+            if is_read {
+                mean.realize()?;
+            }
+            let loss =
+                (&product / &mean).max(1, true).square().mean(.., false) + (&product * 0.7).tanh().mean(.., false);
+            let gradient = grad(&loss, &[&x])?.remove(0);
+            grad(&(gradient * 0.1).tanh().square().mean(.., false), &[&x])?[0].to_vec()
+        };
+        let (unread, read) = (slope(false)?, slope(true)?);
+        let greatest = read.iter().fold(0.0f64, |greatest, slope| greatest.max(slope.abs()));
+        let is_near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-6 * greatest;
+        assert!(unread.iter().zip(&read).all(is_near), "{seed}: {unread:?} instead of {read:?}");
+    }
+    Ok(())
+}

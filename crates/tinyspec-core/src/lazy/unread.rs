@@ -27,8 +27,8 @@ static LAST_RUN: AtomicU64 = AtomicU64::new(0);
 /// The least capacity for candidates.
 const ROOM: usize = 64;
 /// Waiting candidates and nodes that a run searches at most: a program may hold thousands of lazy tensors.
-const CANDIDATES: usize = 64;
-const NODES: usize = 1024;
+const CANDIDATES: usize = 16;
+const NODES: usize = 512;
 
 struct Unread {
     /// Nodes below this age were made before the last run of this thread.
@@ -95,7 +95,7 @@ pub(crate) fn unread_states() -> UnreadStates {
         (std::mem::replace(&mut unread.last_run, now), candidates)
     });
     let (last_run, candidates) = taken.unwrap_or_default();
-    let mut search = Search { last_run, found: FxHashMap::default(), states: vec![] };
+    let mut search = Search { last_run, found: FxHashMap::default(), states: vec![], searched: 0 };
     let mut waiting = VecDeque::new();
     for candidate in candidates.iter().filter_map(Weak::upgrade).filter(|node| !node.is_unheld() && node.is_lazy()) {
         let below = search.below(&candidate);
@@ -132,6 +132,8 @@ struct Search {
     /// By node; the nodes are kept alive.
     found: FxHashMap<*const Node, (Arc<Node>, Below)>,
     states: Vec<Arc<Node>>,
+    /// Nodes searched so far.
+    searched: usize,
 }
 
 impl Search {
@@ -170,6 +172,7 @@ impl Search {
                     None => {
                         let source = open(source, last.last_run);
                         path.push(source);
+                        self.searched += 1;
                     }
                 }
                 continue;
@@ -192,7 +195,7 @@ impl Search {
             return Some(Below::NOTHING);
         }
         let is_unheld = source.is_unheld();
-        if !is_unheld && !is_made_of_older(source) || self.found.len() >= NODES {
+        if !is_unheld && !is_made_of_older(source) || self.searched >= NODES {
             return Some(HELD);
         }
         let &(_, below) = self.found.get(&Arc::as_ptr(source))?;
