@@ -5,9 +5,8 @@
 //! covers the tensors that the thread has made and what these depend on; of those made by other threads, a run computes what it
 //! depends on ([`Walk::unevaluated`]).
 
-use super::node::Sources;
 use super::{Node, Walk};
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,9 +25,11 @@ static LAST_RUN: AtomicU64 = AtomicU64::new(0);
 
 /// The least capacity for candidates.
 const ROOM: usize = 64;
-/// Waiting candidates and nodes that a run searches at most: a program may hold thousands of lazy tensors.
+/// Waiting candidates that a run searches at most: a program may hold thousands of lazy tensors.
 const CANDIDATES: usize = 16;
-const NODES: usize = 512;
+/// Nodes, and held ones among them, that are searched at most for a candidate.
+const NODES: usize = 4096;
+const HELD: usize = 16;
 
 struct Unread {
     /// Nodes below this age were made before the last run of this thread.
@@ -95,114 +96,66 @@ pub(crate) fn unread_states() -> UnreadStates {
         (std::mem::replace(&mut unread.last_run, now), candidates)
     });
     let (last_run, candidates) = taken.unwrap_or_default();
-    let mut search = Search { last_run, found: FxHashMap::default(), states: vec![], searched: 0 };
+    let mut states: Vec<Arc<Node>> = vec![];
     let mut waiting = VecDeque::new();
     for candidate in candidates.iter().filter_map(Weak::upgrade).filter(|node| !node.is_unheld() && node.is_lazy()) {
-        let below = search.below(&candidate);
-        if below.is_held && below.dropped >= candidate.last_run {
-            waiting.push_back(Arc::downgrade(&candidate));
+        match search(&candidate, last_run) {
+            Found::State(state) => {
+                if !Arc::ptr_eq(&state, &candidate) {
+                    waiting.push_back(Arc::downgrade(&candidate));
+                }
+                if !states.iter().any(|known| Arc::ptr_eq(known, &state)) {
+                    states.push(state);
+                }
+            }
+            Found::Held => waiting.push_back(Arc::downgrade(&candidate)),
+            Found::Nothing => {}
         }
     }
     if !waiting.is_empty() {
         with_unread(|unread| add(&mut unread.waiting, waiting));
     }
-    let mut states = search.states;
     if !states.is_empty() {
         states = Walk::with_room(states);
     }
     UnreadStates { states, last_run }
 }
 
-/// The lazy tensors that a node depends on without a held one in between.
-#[derive(Clone, Copy)]
-struct Below {
-    /// The age of the oldest one that the program has dropped; above all ages if there is none.
-    dropped: u64,
-    /// Whether the program holds one. It may drop it later.
-    is_held: bool,
+/// What a candidate depends on.
+enum Found {
+    Nothing,
+    /// Lazy tensors that the program holds. It may drop them later.
+    Held,
+    /// This held tensor, perhaps the candidate itself, depends on a dropped one that a run had left lazy before it was made.
+    State(Arc<Node>),
 }
 
-impl Below {
-    const NOTHING: Below = Below { dropped: u64::MAX, is_held: false };
-}
-
-/// The search for held tensors that depend on dropped ones which a run had left lazy before they were made.
-struct Search {
-    last_run: u64,
-    /// By node; the nodes are kept alive.
-    found: FxHashMap<*const Node, (Arc<Node>, Below)>,
-    states: Vec<Arc<Node>>,
-    /// Nodes searched so far.
-    searched: usize,
-}
-
-impl Search {
-    /// What is below `node`. Without recursion.
-    fn below(&mut self, node: &Arc<Node>) -> Below {
-        struct Open {
-            node: Arc<Node>,
-            sources: Sources,
-            next: usize,
-            below: Below,
-            /// When the nearest held user was made, its thread's last run had this age.
-            last_run: u64,
-        }
-        let open = |node: &Arc<Node>, last_run: u64| Open {
-            node: node.clone(),
-            sources: node.sources(),
-            next: 0,
-            below: Below::NOTHING,
-            last_run: if node.is_unheld() { last_run } else { node.last_run },
-        };
-        if let Some(&(_, below)) = self.found.get(&Arc::as_ptr(node)) {
-            return below;
-        }
-        let mut path = vec![open(node, 0)];
-        loop {
-            let Some(last) = path.last_mut() else { return Below::NOTHING };
-            if let Some(source) = last.sources.get(last.next) {
-                match self.source(source) {
-                    Some(Below { dropped, is_held }) => {
-                        last.below.dropped = last.below.dropped.min(dropped);
-                        last.below.is_held |= is_held;
-                        // One is enough.
-                        let is_found = last.below.dropped < last.last_run;
-                        last.next = if is_found { last.sources.len() } else { last.next + 1 };
-                    }
-                    None => {
-                        let source = open(source, last.last_run);
-                        path.push(source);
-                        self.searched += 1;
-                    }
-                }
+/// Searches what `candidate` depends on, the nearest first: a state is a few steps away from the one before it.
+fn search(candidate: &Arc<Node>, last_run: u64) -> Found {
+    // With each node the nearest held one that depends on it.
+    let mut open = VecDeque::from([(candidate.clone(), candidate.clone())]);
+    let mut met: FxHashSet<*const Node> = FxHashSet::default();
+    let mut held = 0;
+    while let Some((node, owner)) = open.pop_front() {
+        for source in node.sources() {
+            if source.oldest_lazy() >= last_run || !source.is_lazy() || !met.insert(Arc::as_ptr(&source)) {
                 continue;
             }
-            let Some(Open { node, below, .. }) = path.pop() else { return Below::NOTHING };
-            if below.dropped < node.last_run && !node.is_unheld() {
-                self.states.push(node.clone());
+            if source.is_unheld() {
+                if source.was_tensor() && source.age < owner.last_run {
+                    return Found::State(owner);
+                }
+                open.push_back((source, owner.clone()));
+                continue;
             }
-            self.found.insert(Arc::as_ptr(&node), (node, below));
-            if path.is_empty() {
-                return below;
+            held += 1;
+            if is_made_of_older(&source) && held < HELD {
+                open.push_back((source.clone(), source));
             }
+        }
+        if met.len() > NODES {
+            return Found::Held;
         }
     }
-
-    /// A source and what is below it; `None` if that has not been searched.
-    fn source(&self, source: &Arc<Node>) -> Option<Below> {
-        const HELD: Below = Below { is_held: true, ..Below::NOTHING };
-        if source.oldest_lazy() >= self.last_run || !source.is_lazy() {
-            return Some(Below::NOTHING);
-        }
-        let is_unheld = source.is_unheld();
-        if !is_unheld && !is_made_of_older(source) || self.searched >= NODES {
-            return Some(HELD);
-        }
-        let &(_, below) = self.found.get(&Arc::as_ptr(source))?;
-        Some(match is_unheld {
-            true if source.was_tensor() => Below { dropped: below.dropped.min(source.age), ..below },
-            true => below,
-            false => HELD,
-        })
-    }
+    if held > 0 { Found::Held } else { Found::Nothing }
 }
