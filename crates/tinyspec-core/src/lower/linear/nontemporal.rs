@@ -116,10 +116,21 @@ fn pieces(graph: &Graph, list: &[NodeId]) -> Vec<Piece> {
         let step = sum.coefficient(range);
         let elements = lanes(graph, value).max(lanes(graph, place));
         let [start, bytes, step] = [sum.constant(), elements, step].map(|elements| elements.saturating_mul(size));
-        let can_stream = graph.sources(store).len() == 2 && bytes >= LEAST_NONTEMPORAL;
+        let alignment = sum
+            .terms()
+            .iter()
+            .fold(alignment(start), |least, &(_, factor)| least.min(alignment(factor.saturating_mul(size))));
+        // Half a vector, if it is aligned no better.
+        let is_whole = bytes.count_ones() == 1 && bytes.min(alignment) >= LEAST_NONTEMPORAL.max(bytes / 2);
+        let can_stream = graph.sources(store).len() == 2 && is_whole;
         Some(Piece { buffer, place: sum.without_constant(), start, bytes, step, can_stream })
     };
     body.filter(|&node| is_nontemporal(graph, node)).filter_map(piece).collect()
+}
+
+/// The largest power of two that divides a number of bytes, at most a line.
+fn alignment(bytes: i64) -> i64 {
+    if bytes == 0 { LINE } else { (bytes & bytes.wrapping_neg()).clamp(1, LINE) }
 }
 
 /// The buffers of which too many lines would be evicted before they are full, given that the stores to all of these become ordinary.
@@ -145,7 +156,7 @@ fn lines_written<'p>(pieces: impl Iterator<Item = &'p Piece> + Clone) -> FxHashM
     let mut counts: FxHashMap<NodeId, Count> = FxHashMap::default();
     let mut count = |buffer: NodeId, line: Written| match line.streamed {
         0 => {}
-        LINE.. => counts.entry(buffer).or_default().full += 1,
+        streamed if streamed == line.all && streamed >= LINE => counts.entry(buffer).or_default().full += 1,
         _ => counts.entry(buffer).or_default().half += 1,
     };
     let mut open: VecDeque<((&Piece, i64), Written)> = VecDeque::new();
