@@ -1,8 +1,8 @@
 //! Loop-carried states that no run reads, such as an average of the weights, or that are read only through derived values.
 //!
 //! A state that stays lazy keeps the inputs of all of its predecessors alive, and the run that finally reads it computes them all.
-//! Therefore a run also computes each tensor held by the program that depends on a dropped tensor which the last run left lazy. This
-//! covers the tensors that the thread has made and what these depend on; of those made by other threads, a run computes what it
+//! Therefore a run also computes each tensor held by the program that depends on a dropped tensor which a run had left lazy before it
+//! was made. This covers the tensors that the thread has made and what these depend on; of those made by other threads, a run computes what it
 //! depends on ([`Walk::unevaluated`]).
 
 use super::{Node, Walk};
