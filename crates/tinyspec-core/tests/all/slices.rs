@@ -2,7 +2,7 @@
 
 use crate::support::on_each_device;
 use tinyspec_core::{Error, NewAxis, Rest, Tensor, grad, stepped};
-use tinyspec_ir::DType;
+use tinyspec_ir::{DType, Dim};
 
 fn matrix() -> Tensor {
     Tensor::arange(12).reshape([3, 4]).contiguous()
@@ -162,6 +162,7 @@ fn what_cannot_be_picked_is_refused() {
         assert!(words.iter().all(|word| text.contains(word)), "{text}");
     };
     refused(x.at(3), &["at", "position 3 of axis 0, which has 3"]);
+    refused(x.at(Dim::from(3)), &["at", "position 3 of axis 0, which has 3"]);
     refused(x.at((0, 0, 0)), &["the picks are of 3 axes, [3, 4] has 2"]);
     refused(x.at(stepped(.., 0)), &["a step of 0"]);
     refused(x.at((Tensor::ones([2]), 0)), &["must be an integer"]);
