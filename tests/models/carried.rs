@@ -16,6 +16,10 @@ fn gradient(loss: &Tensor, weight: &Tensor) -> Result<Tensor> {
     Ok(grad(loss, &[weight])?.remove(0))
 }
 
+fn assert_near(a: &[f32], b: &[f32], tolerance: f32) {
+    assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < tolerance), "{a:?} {b:?}");
+}
+
 const STEPS: [(&str, Step); 8] = [
     ("a running mean", |_, states| {
         let x = Tensor::randn([32, 8]);
@@ -167,8 +171,7 @@ fn gradients_find_what_states_were_made_of() -> Result<()> {
         }
         grad(&state.sum(.., false), &[&weight])?[0].to_vec()
     };
-    let (unread, read) = (gradient(false)?, gradient(true)?);
-    assert!(unread.iter().zip(&read).all(|(a, b)| (a - b).abs() < 1e-4), "{unread:?} {read:?}");
+    assert_near(&gradient(false)?, &gradient(true)?, 1e-4);
     // A value that several losses are made of.
     let hidden = batches[0].matmul(Tensor::from_slice(&weight.to_vec::<f32>()?, [4, 4])).tanh();
     for step in 0..4 {
@@ -200,8 +203,7 @@ fn gradients_find_what_many_states_were_made_of() -> Result<()> {
         }
         grad(&states[7].sum(.., false), &[&weight])?[0].to_vec()
     };
-    let (plain, logged) = (gradient(false)?, gradient(true)?);
-    assert!(plain.iter().zip(&logged).all(|(a, b)| (a - b).abs() < 1e-4), "{plain:?} {logged:?}");
+    assert_near(&gradient(false)?, &gradient(true)?, 1e-4);
     Ok(())
 }
 
@@ -227,12 +229,11 @@ fn gradients_find_what_equal_states_were_made_of() -> Result<()> {
         }
         Ok(all)
     };
-    let (plain, logged) = (gradients(false)?, gradients(true)?);
-    assert!(plain.iter().zip(&logged).all(|(a, b)| (a - b).abs() < 1e-4), "{plain:?} {logged:?}");
+    assert_near(&gradients(false)?, &gradients(true)?, 1e-4);
     Ok(())
 }
 
-/// A layer's values move to another device, and an optimiser steps its weight.
+/// A two-device pipeline: activations move to the other device, and an optimiser steps the weight.
 #[test]
 fn a_pipeline_of_devices_is_trained() -> Result<()> {
     let _alone = crate::alone();
@@ -252,8 +253,7 @@ fn a_pipeline_of_devices_is_trained() -> Result<()> {
         }
         Ok(losses)
     };
-    let (here, there) = (train("cpu")?, train("cpu:1")?);
-    assert!(here.iter().zip(&there).all(|(a, b)| (a - b).abs() < 1e-5), "{here:?} {there:?}");
+    assert_near(&train("cpu")?, &train("cpu:1")?, 1e-5);
     Ok(())
 }
 

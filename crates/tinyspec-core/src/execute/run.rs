@@ -86,8 +86,8 @@ fn realize_with<'a>(roots: &'a [Arc<Node>], states: &'a [Arc<Node>], unrequested
     Ok(())
 }
 
-/// As [`realize_with`], of nodes with different values. If a run that also computes unrequested tensors fails, only the roots are
-/// computed, so that an unrelated failure does not reach the reader.
+/// As [`realize_with`], of nodes with different values. If a run that also computes unrequested tensors fails, it is repeated with the
+/// roots alone: a failure of something else is not theirs.
 fn realize_apart(roots: Vec<Arc<Node>>, states: Vec<Arc<Node>>, unrequested: Option<Unrequested>) -> Result<()> {
     let mut adds = !states.is_empty();
     let all = roots.iter().cloned().chain(states.iter().cloned()).collect();
@@ -107,8 +107,8 @@ fn realize_apart(roots: Vec<Arc<Node>>, states: Vec<Arc<Node>>, unrequested: Opt
     }
 }
 
-/// Computes `pending`, which holds `states`, and unless this is a part of a run, what belongs to the same step and what else is
-/// `unrequested`; `adds` is set if there is any of the latter.
+/// Computes `pending`, which includes `states`. Unless `unrequested` is `None`, it also computes the gradients and states of the same
+/// step and what `unrequested` describes, and sets `adds` if there is any of the latter.
 fn attempt(
     mut pending: Vec<Arc<Node>>,
     states: &[Arc<Node>],

@@ -125,7 +125,7 @@ struct Work {
 }
 
 impl Work {
-    /// Whether the value is small, or no larger than its inputs: a lazy value may be larger than memory.
+    /// Whether the value is small, or no larger than its inputs. A lazy value may not fit in memory.
     fn has_room_for(self, node: &Node) -> bool {
         const LITTLE: u64 = 64 << 20;
         node.bytes() <= self.bytes.max(LITTLE)

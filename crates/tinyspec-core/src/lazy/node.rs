@@ -457,7 +457,7 @@ impl Node {
     fn become_state(&self, new: State) {
         let old = {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-            // Another thread has computed the node in the meantime. A history taken since then would refer to the node itself.
+            // Another thread computed the node in the meantime, and a history recorded since then would refer to the node itself.
             if matches!(*state, State::Realised(..) | State::Sharded(..)) {
                 return;
             }

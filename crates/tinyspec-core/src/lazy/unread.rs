@@ -1,9 +1,9 @@
 //! Loop-carried states that no run reads, such as an average of the weights, or that are read only through derived values.
 //!
 //! A state that stays lazy keeps the inputs of all of its predecessors alive, and the run that finally reads it computes them all.
-//! Therefore a run also computes each tensor held by the program that depends on a dropped tensor which a run had left lazy before it
-//! was made. This covers the tensors that the thread has made and what these depend on; of those made by other threads, a run computes what it
-//! depends on ([`Walk::unevaluated`]).
+//! Therefore a run also computes every held tensor that was made of a dropped state: one that an earlier run left lazy and that the
+//! program no longer holds. This covers the tensors that the thread has made and their dependencies; of those made by other threads, a
+//! run computes only what it depends on ([`Walk::unevaluated`]).
 
 use super::{Node, Walk};
 use rustc_hash::FxHashSet;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 thread_local! {
     static UNREAD: RefCell<Unread> = RefCell::new(Unread {
         last_run: LAST_RUN.load(Ordering::Relaxed),
-        candidates: Vec::new(),
+        candidates: VecDeque::new(),
         waiting: VecDeque::new(),
     });
 }
@@ -35,7 +35,7 @@ struct Unread {
     /// Nodes below this age were made before the last run of this thread.
     last_run: u64,
     /// Tensors made since that run that depend on a node it left lazy.
-    candidates: Vec<Weak<Node>>,
+    candidates: VecDeque<Weak<Node>>,
     /// Older ones that depend on tensors which the program still held.
     waiting: VecDeque<Weak<Node>>,
 }
@@ -55,23 +55,16 @@ pub(super) fn note(node: &Arc<Node>) {
     if !is_made_of_older(node) {
         return;
     }
-    with_unread(|unread| {
-        let candidates = &mut unread.candidates;
-        if candidates.len() == candidates.capacity() {
-            // The next run may be far off: freed nodes make room.
-            candidates.retain(|node| node.strong_count() > 0);
-            candidates.reserve(candidates.len().max(ROOM));
-        }
-        candidates.push(Arc::downgrade(node));
-    });
+    with_unread(|unread| push(&mut unread.candidates, Arc::downgrade(node)));
 }
 
-fn add(waiting: &mut VecDeque<Weak<Node>>, mut more: VecDeque<Weak<Node>>) {
-    if waiting.len() + more.len() > waiting.capacity() {
-        waiting.retain(|node| node.strong_count() > 0);
-        waiting.reserve(waiting.len().max(ROOM) + more.len());
+/// Appends a node. A full queue drops freed nodes before it grows.
+fn push(queue: &mut VecDeque<Weak<Node>>, node: Weak<Node>) {
+    if queue.len() == queue.capacity() {
+        queue.retain(|node| node.strong_count() > 0);
+        queue.reserve(queue.len().max(ROOM));
     }
-    waiting.append(&mut more);
+    queue.push_back(node);
 }
 
 /// Whether a lazy node depends on a node that a run of its thread had left lazy.
@@ -97,23 +90,23 @@ pub(crate) fn unread_states() -> UnreadStates {
     });
     let (last_run, candidates) = taken.unwrap_or_default();
     let mut states: Vec<Arc<Node>> = vec![];
-    let mut waiting = VecDeque::new();
+    let mut waiting = Vec::new();
     for candidate in candidates.iter().filter_map(Weak::upgrade).filter(|node| !node.is_unheld() && node.is_lazy()) {
         match search(&candidate, last_run) {
             Found::State(state) => {
                 if !Arc::ptr_eq(&state, &candidate) {
-                    waiting.push_back(Arc::downgrade(&candidate));
+                    waiting.push(Arc::downgrade(&candidate));
                 }
                 if !states.iter().any(|known| Arc::ptr_eq(known, &state)) {
                     states.push(state);
                 }
             }
-            Found::Held => waiting.push_back(Arc::downgrade(&candidate)),
+            Found::Held => waiting.push(Arc::downgrade(&candidate)),
             Found::Nothing => {}
         }
     }
     if !waiting.is_empty() {
-        with_unread(|unread| add(&mut unread.waiting, waiting));
+        with_unread(|unread| waiting.into_iter().for_each(|node| push(&mut unread.waiting, node)));
     }
     if !states.is_empty() {
         states = Walk::with_room(states);

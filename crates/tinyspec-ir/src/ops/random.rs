@@ -26,7 +26,7 @@ pub fn random_bits(b: &mut dyn Builder, key: NodeId, shape: &[Dim]) -> Result<No
     reshape(b, bits, shape)
 }
 
-/// Floats in [0, 1), made of bits `shift` to `shift + width` of each element.
+/// Floats in [0, 1) from the bits `shift..shift + width` of each element.
 fn unit(b: &mut dyn Builder, bits: NodeId, shift: u32, width: u32, dtype: DType) -> Result<NodeId> {
     let shift = b.constant(Const::int(DType::U64, shift.into()));
     let shifted = b.alu(Op::Shr, &[bits, shift])?;

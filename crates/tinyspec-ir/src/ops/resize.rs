@@ -312,8 +312,7 @@ impl Resampling<'_> {
         cast(b, mixed, float)
     }
 
-    /// The gradient by gathering: the results that an element of the operand contributes to are consecutive, and at most a constant
-    /// number.
+    /// The gradient as a gather: each element of the operand contributes to consecutive results, whose number is bounded by a constant.
     fn backward(&self, b: &mut dyn Builder, g: NodeId, axis: usize) -> Result<NodeId> {
         let dtype = self.dtype();
         let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(dtype, value as i128));
@@ -370,7 +369,7 @@ fn sum_of(b: &mut dyn Builder, values: Vec<NodeId>) -> Result<NodeId> {
     values.try_fold(first, |sum, value| b.alu(Op::Add, &[sum, value]))
 }
 
-/// The elements of an axis at `places`, whose axes replace it. Unlike those of a user, the places are in bounds.
+/// Gathers along an axis, which the axes of `places` replace. Unlike indices from a user, `places` are known to be in bounds.
 fn picked(b: &mut dyn Builder, x: NodeId, axis: usize, places: NodeId) -> Result<NodeId> {
     let rows = movedim(b, x, axis as i64, 0)?;
     slice::rows_at(b, rows, places, axis)

@@ -383,7 +383,7 @@ pub fn index_axes(b: &mut dyn Builder, op: &str, x: NodeId, axes: &[usize], indi
     rows_at(b, rows, place, start)
 }
 
-/// The rows, along the first axis, at `places`, whose axes become those from `start` on.
+/// Gathers the rows at `places` along the first axis. The axes of `places` become the axes from `start` on.
 pub(super) fn rows_at(b: &mut dyn Builder, rows: NodeId, places: NodeId, start: usize) -> Result<NodeId> {
     let picked = b.alu(Op::Index, &[rows, places])?;
     let front = shape_of(b, places).len();

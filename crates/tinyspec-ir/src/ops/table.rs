@@ -150,7 +150,7 @@ macro_rules! table {
 
 for_each_method!(table);
 
-/// Calls a method by name. Its errors name it, not what it is composed of.
+/// Calls a method by name. Errors name the method, not the ops that it is composed of.
 ///
 /// # Errors
 /// When there is no such method (with the nearest one), when the arguments do not fit its parameters, or what the method itself refuses.

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 static RELEASE: OnceLock<fn() -> bool> = OnceLock::new();
 
-/// From now on `release` is called before an allocation fails; it returns whether it has released anything.
+/// Registers `release`, which is called before an allocation fails and returns whether it has freed anything.
 pub(crate) fn on_shortage(release: fn() -> bool) {
     let _ = RELEASE.set(release);
 }

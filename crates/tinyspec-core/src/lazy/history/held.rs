@@ -20,7 +20,7 @@ pub(crate) struct Held {
 pub(crate) enum Holding {
     /// It may be a loss: until its gradient is taken.
     Loss,
-    /// It was computed without a request, so the program may still expect a gradient to reach its inputs.
+    /// The library computed it on its own, so the program may still take gradients with respect to its inputs.
     Unrequested,
 }
 

@@ -168,10 +168,10 @@ impl Opening {
                 let known = self.known_of(history, flows);
                 let (program, outputs) = (&history.program, computed.outputs());
                 let needed = program.graph.reachable_until(outputs, |node| known.contains_key(&node));
-                let flowing = program.flowing(outputs, &known);
+                let flowing = if flows { program.flowing(outputs, &known) } else { FxHashSet::default() };
                 for (slot, param) in history.inputs_among(&needed) {
                     let input = &history.inputs[slot];
-                    if !flows || !flowing.contains(&param) {
+                    if !flowing.contains(&param) {
                         data.push((history.clone(), slot, param));
                         continue;
                     }
