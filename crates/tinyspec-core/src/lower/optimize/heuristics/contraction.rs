@@ -10,7 +10,7 @@ use super::super::kernel::slot;
 use super::Planner;
 use super::dot::Dot;
 use super::height::Heights;
-use crate::lower::optimize::transforms::{Copier, OptOp, Padto, Stage, Tc};
+use crate::lower::optimize::transforms::{Copier, Padto, Stage, Tc};
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, AxisType, NodeId, Op};
 
@@ -71,15 +71,13 @@ impl Planner<'_> {
     /// The cheapest tile, if the kernel is a sum of products.
     pub(super) fn contraction(&self) -> Option<Tile> {
         let [reduction] = self.kernel.reductions.as_slice() else { return None };
-        let Arg::Reduce { op: Op::Add, .. } = self.graph.arg(reduction.node) else { return None };
-        let product = self.graph.source(reduction.node, 0);
         // A tile along a loop that the sum does not follow would compute it again for each trip.
         let follows = |&origin: &usize| reduction.outer & self.kernel.live.bit(self.space.origins[origin].range) != 0;
         let follows = self.outputs().iter().all(|origin| self.trips(*origin) <= 1 || follows(origin));
-        if self.graph.op(product) != Op::Mul || self.target.vector_bytes == 0 || !follows {
+        if self.target.vector_bytes == 0 || !follows {
             return None;
         }
-        let (a, b) = (self.loaded(self.graph.source(product, 0))?, self.loaded(self.graph.source(product, 1))?);
+        let [a, b] = self.factors().or_else(|| self.operands())?;
         if self.is_stream(a) || self.is_stream(b) || self.is_for_few() {
             return None;
         }
@@ -111,6 +109,28 @@ impl Planner<'_> {
             }
         }
         best.map(|(_, tile)| tile)
+    }
+
+    /// The operands of a sum of products, perhaps converted.
+    pub(super) fn factors(&self) -> Option<[usize; 2]> {
+        let [reduction] = self.kernel.reductions.as_slice() else { return None };
+        let Arg::Reduce { op: Op::Add, .. } = self.graph.arg(reduction.node) else { return None };
+        let product = self.graph.source(reduction.node, 0);
+        let &[a, b] = self.graph.sources(product) else { return None };
+        (self.graph.op(product) == Op::Mul).then_some([self.loaded(a)?, self.loaded(b)?])
+    }
+
+    /// The two accesses that the terms of different results share, whatever is computed of them, as by a distance.
+    fn operands(&self) -> Option<[usize; 2]> {
+        let [reduction] = self.kernel.reductions.as_slice() else { return None };
+        let terms = self.graph.reachable(&[self.graph.source(reduction.node, 0)]);
+        let outputs = self.outputs();
+        let is_shared = |&access: &usize| {
+            let varies = outputs.iter().any(|&origin| self.trips(origin) > 1 && self.depends(access, origin));
+            varies && terms.contains(&self.kernel.accesses[access].node)
+        };
+        let shared: SmallVec<[usize; 4]> = (0..self.kernel.accesses.len()).filter(is_shared).collect();
+        shared[..].try_into().ok()
     }
 
     /// Axes that are one for everything but the panel, from `innermost` outwards, until they fill a tile of so many lanes:
@@ -296,7 +316,7 @@ impl Planner<'_> {
     }
 
     /// A register tile of rows × vectors, over a packed panel.
-    pub(super) fn tile(mut self, tile: &Contraction) -> Vec<OptOp> {
+    pub(super) fn tile(mut self, tile: &Contraction) -> Self {
         let width = tile.vectors * self.lanes_of(tile);
         if self.are_tiled(tile) {
             self.words();
@@ -317,7 +337,7 @@ impl Planner<'_> {
         } else {
             self.panels_outside(tile, width)
         }
-        self.ops
+        self
     }
 
     /// Rows are copied where windows share them, where they are turned, and where they are converted.

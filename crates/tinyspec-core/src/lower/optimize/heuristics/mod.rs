@@ -14,7 +14,6 @@ mod workgroups;
 
 use self::contraction::Tile;
 pub(super) use self::copies::share_copies;
-use self::dot::Dot;
 pub(super) use self::nontemporal::nontemporal;
 pub(super) use self::values::values;
 use super::axis::Axis;
@@ -38,11 +37,11 @@ pub fn choose(graph: &Graph, kernel: &Kernel, target: &Target) -> Vec<OptOp> {
     if !carried.is_empty() {
         return planner.scan(&carried);
     }
-    match planner.contraction() {
-        Some(Tile::Panel(tile)) => planner.tile(&tile),
-        Some(Tile::Dot(dot)) => planner.cheapest(Some(dot)).unwrap_or_default(),
-        None => planner.cheapest(None).unwrap_or_else(|| planner.vectorize()),
-    }
+    let contraction = planner.contraction();
+    let is_certain = contraction.is_none() || planner.factors().is_some();
+    let tiles = planner.tiles(contraction);
+    let vectors = (tiles.is_empty() || !is_certain).then(|| planner.clone().vectorize());
+    planner.cheapest(tiles.into_iter().chain(vectors)).unwrap_or_default()
 }
 
 #[derive(Clone)]
@@ -55,17 +54,25 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// The tile of windows, or of partial sums, that costs least; none where there is neither.
-    fn cheapest(&self, dot: Option<Dot>) -> Option<Vec<OptOp>> {
-        let dot = dot.iter().map(|dot| self.clone().tile_dot(dot));
-        let mut tiles: Vec<Planner> =
-            dot.chain(self.window_tiles().iter().map(|tile| self.clone().tile_window(tile))).collect();
-        if tiles.len() < 2 {
-            return tiles.pop().map(|tile| tile.ops);
+    /// The kernel under register tiles: of a contraction, else of windows.
+    fn tiles(&self, contraction: Option<Tile>) -> Vec<Planner<'_>> {
+        let dot = match contraction {
+            Some(Tile::Panel(tile)) => return vec![self.clone().tile(&tile)],
+            Some(Tile::Dot(dot)) => Some(self.clone().tile_dot(&dot)),
+            None => None,
+        };
+        dot.into_iter().chain(self.window_tiles().iter().map(|tile| self.clone().tile_window(tile))).collect()
+    }
+
+    /// The schedule that costs least.
+    fn cheapest<'p>(&self, candidates: impl Iterator<Item = Planner<'p>>) -> Option<Vec<OptOp>> {
+        let mut candidates: Vec<Planner> = candidates.collect();
+        if candidates.len() < 2 {
+            return candidates.pop().map(|candidate| candidate.ops);
         }
-        let cost = |tile: &Planner| cost::estimate(self.graph, self.kernel, &tile.space, self.target).nanoseconds();
-        let costs = tiles.into_iter().map(|tile| (cost(&tile), tile));
-        costs.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, tile)| tile.ops)
+        let cost = |it: &Planner| cost::estimate(self.graph, self.kernel, &it.space, self.target).nanoseconds();
+        let costs = candidates.into_iter().map(|candidate| (cost(&candidate), candidate));
+        costs.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, candidate)| candidate.ops)
     }
 
     fn apply(&mut self, op: impl Into<OptOp>) {

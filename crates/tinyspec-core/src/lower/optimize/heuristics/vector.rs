@@ -1,7 +1,7 @@
 //! Kernels whose pace memory or single ops set: vectors along the contiguous axis.
 
 use super::Planner;
-use crate::lower::optimize::transforms::{OptOp, Padto, Pipeline, Split};
+use crate::lower::optimize::transforms::{Padto, Pipeline, Split};
 use crate::lower::select::decompose::Sizes;
 use crate::lower::select::devectorize::stride::MAX_STRIDE;
 use smallvec::SmallVec;
@@ -12,7 +12,7 @@ const FULL: i64 = 4;
 
 impl Planner<'_> {
     /// Vectors along the axis that memory is contiguous in: an output axis, or that of a reduction.
-    pub(super) fn vectorize(mut self) -> Vec<OptOp> {
+    pub(super) fn vectorize(mut self) -> Self {
         let lanes = self.lanes();
         let last = self.contiguous_output().filter(|_| lanes > 1);
         if let Some(last) = last
@@ -20,7 +20,7 @@ impl Planner<'_> {
             && self.in_turn(last, lanes, self.instructions())
         {
             self.share();
-            return self.ops;
+            return self;
         }
         let mut split: Vec<(usize, i64)> = Vec::new();
         if lanes > 1 {
@@ -81,12 +81,12 @@ impl Planner<'_> {
                 // As the sums, so that they share a loop.
                 self.split_by_vectors(last, lanes, *vectors.max(&1), AxisType::Upcast);
                 self.pipeline(rows);
-                return self.ops;
+                return self;
             }
             if let Some(last) = last.filter(|_| accumulates && split.is_empty())
                 && self.sum_rows(last, lanes)
             {
-                return self.ops;
+                return self;
             }
             if let Some(last) = last {
                 let work = self.instructions();
@@ -114,7 +114,7 @@ impl Planner<'_> {
         if let [(axis, _)] = split[..] {
             self.pack_strided(axis);
         }
-        self.ops
+        self
     }
 
     /// Packs the operands that should be contiguous along the axis of a reduction.

@@ -2,6 +2,7 @@
 
 mod emit;
 mod exponential;
+mod magnitude;
 mod packed_dot;
 mod power;
 mod rotations;
@@ -157,6 +158,7 @@ pub(in super::super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Targ
     let concerns = |graph: &Graph, node: NodeId| {
         let op = graph.op(node);
         converts(graph, node)
+            || magnitude::of(graph, node).is_some()
             || rule(op, graph.dtype(node)).is_some()
             || computes(op) && graph.sources(node).iter().any(|&source| is_stored_only(graph.dtype(source)))
     };
@@ -169,10 +171,13 @@ pub(in super::super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Targ
         let mut sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source]).collect();
         let mut dtype = graph.dtype(node);
         let concerned = concerns(graph, node);
+        let magnitude = magnitude::of(graph, node);
         let found = cosine(graph, node);
         let power = exponential(graph, node);
         let mut emit = Emit { graph, fused: target.fused_multiply_add };
-        let value = if let Some((rule, x)) = found {
+        let value = if let Some(x) = magnitude {
+            magnitude::magnitude(&mut emit, new[&x])?
+        } else if let Some((rule, x)) = found {
             (rule.build)(&mut emit, &[new[&x]])?
         } else if let Some((rule, exponent)) = power {
             (rule.build)(&mut emit, Exponent { x: new[&exponent.x], ..exponent })?
