@@ -41,6 +41,7 @@ mod object_cache;
 mod one_element_axes;
 mod online_schedules;
 mod pages;
+mod pairs;
 mod processes;
 #[cfg(feature = "llvm")]
 mod processors;
