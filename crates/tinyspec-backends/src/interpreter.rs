@@ -27,7 +27,7 @@ pub fn target() -> Target {
         fused_multiply_add: true,
         accumulators: 1,
         watches_races: true,
-        tensor_cores: vec![DType::I16, DType::BF16],
+        tensor_cores: vec![DType::U8, DType::I16, DType::BF16],
         threads: 1,
         cache_bytes: [32 << 10, 1 << 20, 32 << 20],
         workgroups: None,

@@ -34,8 +34,9 @@ pub struct Target {
     pub native: Vec<Op>,
     /// Instructions beyond the ops.
     pub instructions: Vec<Instruction>,
-    /// What one instruction multiplies in pairs and adds to a sum (Wmma): I16 into i32, exactly; BF16 into f32, where
-    /// pairs are added before they are rounded and subnormal numbers are 0 (see [`Target::strict`]).
+    /// What one instruction multiplies in words and adds to a sum (Wmma): pairs of I16 into i32, exactly; four of U8 with four of
+    /// I8 into i32, exactly (listed as U8); pairs of BF16 into f32, where pairs are added before they are rounded and subnormal
+    /// numbers are 0 (see [`Target::strict`]).
     pub tensor_cores: Vec<DType>,
     /// Dtypes that arithmetic is done in; others are storage only.
     pub arithmetic: Vec<DType>,
@@ -115,7 +116,7 @@ impl Target {
         self.native.contains(&op)
     }
 
-    /// Multiplies pairs of such numbers by one instruction.
+    /// Multiplies words of such numbers by one instruction.
     pub fn has_tensor_core(&self, dtype: DType) -> bool {
         self.tensor_cores.contains(&dtype)
     }

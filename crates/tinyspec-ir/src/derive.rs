@@ -7,6 +7,7 @@ mod shape;
 
 use crate::instruction::Instruction;
 use crate::op::{ArgKind, DTypeRule, ShapeRule};
+use crate::words::numbers;
 use crate::{AddrSpace, Arg, Category, DType, Error, ErrorKind, Op, Props, Result, Shape};
 
 /// The properties of a node with these sources.
@@ -215,11 +216,9 @@ fn check_elementwise_dtypes(op: Op, sources: &[&Props]) -> Result<()> {
             check_same_dtype(op, &sources[1..])
         }
         Op::Wmma => match sources {
-            [a, b, sum] if (a.dtype, b.dtype) == (DType::U32, DType::U32) => match sum.dtype {
-                DType::F32 | DType::I32 => Ok(()),
-                other => refuse("a sum of f32 or i32", other),
-            },
-            _ => refuse("words of u32", dtype),
+            [a, b, sum] if a.dtype == b.dtype && numbers(a.dtype, sum.dtype).is_some() => Ok(()),
+            [_, _, sum] if !matches!(sum.dtype, DType::I32 | DType::F32) => refuse("a sum of f32 or i32", sum.dtype),
+            _ => refuse("words of u32, or of i32 for a sum of i32", dtype),
         },
         Op::Recip | Op::Exp2 | Op::Log2 | Op::Sin | Op::Sqrt if !dtype.is_float() => refuse("a float", dtype),
         Op::Div | Op::Pow if !dtype.is_float() => refuse("floats", dtype),

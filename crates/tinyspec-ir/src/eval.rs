@@ -79,7 +79,7 @@ pub fn eval_lanes(op: Op, operand: DType, dtype: DType, sources: &[&[u64]], resu
         && match op {
             Op::Cast => convert::cast(operand, dtype, sources, result),
             Op::Bitcast => convert::bitcast(operand, dtype, sources, result),
-            Op::Wmma => words::lanes(dtype, sources, result),
+            Op::Wmma => words::lanes(operand, dtype, sources, result),
             Op::Custom => sources.first().is_some_and(|value| {
                 result.copy_from_slice(value);
                 true

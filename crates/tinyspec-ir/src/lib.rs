@@ -32,6 +32,7 @@ pub mod signature;
 pub mod special;
 pub mod text;
 pub mod verify;
+pub mod words;
 
 pub use arg::{AddrSpace, Arg, Axes, AxisType, Const, Device};
 pub use builder::Builder;

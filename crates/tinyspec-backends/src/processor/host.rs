@@ -55,7 +55,8 @@ fn look() -> Processor {
         Architecture::Aarch64 => isa.has("bf16"),
         Architecture::Nvptx64 | Architecture::Amdgcn => false,
     };
-    let dots = [(isa.has_avx512() && isa.has("avx512vnni"), DType::I16), (has_bf16, DType::BF16)];
+    let has_vnni = isa.has_avx512() && isa.has("avx512vnni");
+    let dots = [(has_vnni || isa.has("i8mm"), DType::U8), (has_vnni, DType::I16), (has_bf16, DType::BF16)];
     Processor {
         name: NAME,
         model: signature,

@@ -36,10 +36,10 @@ pub(super) const ROWS: &[Row] = &[
     Row { name: "x86-64-v3", architecture: X86, features: &[V3], caches: [32, 512, 16 << 10], multiply_adds: 8, dots: &[], numbers: Numbers::Typical },
     Row { name: "x86-64-v4", architecture: X86, features: &[V3, V4], caches: [32, 1024, 16 << 10], multiply_adds: 8, dots: &[], numbers: Numbers::Typical },
     Row { name: "znver3", architecture: X86, features: &[V3, CRYPTO], caches: [32, 512, 32 << 10], multiply_adds: 8, dots: &[], numbers: Numbers::Published("AMD 56665, Software Optimization Guide for AMD Family 19h Processors") },
-    Row { name: "znver4", architecture: X86, features: &[V3, V4, WORDS, CRYPTO], caches: [32, 1024, 32 << 10], multiply_adds: 8, dots: &[DType::I16, DType::BF16], numbers: Numbers::Published("AMD 57647, Software Optimization Guide for the AMD Zen4 Microarchitecture") },
-    Row { name: "znver5", architecture: X86, features: &[V3, V4, WORDS, CRYPTO], caches: [48, 1024, 32 << 10], multiply_adds: 8, dots: &[DType::I16, DType::BF16], numbers: Numbers::Published("AMD 58455, Software Optimization Guide for the AMD Zen5 Microarchitecture") },
-    Row { name: "sapphirerapids", architecture: X86, features: &[V3, V4, WORDS, CRYPTO], caches: [48, 2048, 60 << 10], multiply_adds: 8, dots: &[DType::I16], numbers: Numbers::Published("Intel 248966, Intel 64 and IA-32 Architectures Optimization Reference Manual") },
-    Row { name: "neoverse-v2", architecture: Architecture::Aarch64, features: &[NEOVERSE], caches: [64, 2048, 36 << 10], multiply_adds: 16, dots: &[DType::BF16], numbers: Numbers::Published("Arm Neoverse V2 Core Software Optimization Guide") },
+    Row { name: "znver4", architecture: X86, features: &[V3, V4, WORDS, CRYPTO], caches: [32, 1024, 32 << 10], multiply_adds: 8, dots: &[DType::U8, DType::I16, DType::BF16], numbers: Numbers::Published("AMD 57647, Software Optimization Guide for the AMD Zen4 Microarchitecture") },
+    Row { name: "znver5", architecture: X86, features: &[V3, V4, WORDS, CRYPTO], caches: [48, 1024, 32 << 10], multiply_adds: 8, dots: &[DType::U8, DType::I16, DType::BF16], numbers: Numbers::Published("AMD 58455, Software Optimization Guide for the AMD Zen5 Microarchitecture") },
+    Row { name: "sapphirerapids", architecture: X86, features: &[V3, V4, WORDS, CRYPTO], caches: [48, 2048, 60 << 10], multiply_adds: 8, dots: &[DType::U8, DType::I16], numbers: Numbers::Published("Intel 248966, Intel 64 and IA-32 Architectures Optimization Reference Manual") },
+    Row { name: "neoverse-v2", architecture: Architecture::Aarch64, features: &[NEOVERSE], caches: [64, 2048, 36 << 10], multiply_adds: 16, dots: &[DType::U8, DType::BF16], numbers: Numbers::Published("Arm Neoverse V2 Core Software Optimization Guide") },
 ];
 
 impl Row {

@@ -79,10 +79,10 @@ fn named_processors_are_the_same_everywhere() {
         ("x86-64-v3", (32, 16, false, 32, 512, 0, 3)),
         ("x86-64-v4", (64, 32, true, 32, 1024, 0, 3)),
         ("znver3", (32, 16, false, 32, 512, 0, 3)),
-        ("znver4", (64, 32, true, 32, 1024, 2, 3)),
-        ("znver5", (64, 32, true, 48, 1024, 2, 3)),
-        ("sapphirerapids", (64, 32, true, 48, 2048, 1, 3)),
-        ("neoverse-v2", (16, 32, false, 64, 2048, 1, 3)),
+        ("znver4", (64, 32, true, 32, 1024, 3, 3)),
+        ("znver5", (64, 32, true, 48, 1024, 3, 3)),
+        ("sapphirerapids", (64, 32, true, 48, 2048, 2, 3)),
+        ("neoverse-v2", (16, 32, false, 64, 2048, 2, 3)),
     ];
     assert_eq!(Processor::names().skip(1).collect::<Vec<_>>(), expected.map(|(name, _)| name));
     for (name, expected) in expected {

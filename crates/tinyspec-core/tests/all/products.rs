@@ -1,5 +1,6 @@
 //! Products large enough that rows come from far, panels are copied in blocks, and loops are unrolled.
 
+use crate::support::SHAPES;
 use tinyspec_core::execute::with_default_device;
 use tinyspec_core::{Error, Tensor, grad};
 use tinyspec_ir::DType;
@@ -87,6 +88,46 @@ fn gradients_of_weights_whose_channels_become_pixels() -> Result<(), Error> {
             })
         };
         assert_eq!(of("cpu")?, of("interpreter")?, "{planes} planes, {factor} times as large");
+    }
+    Ok(())
+}
+
+/// Narrow integers that meet in one instruction, with and without signs, with the least of all among them, in both orders in
+/// memory, convolved too; sizes leave parts of tiles and of words.
+#[test]
+fn products_of_narrow_integers() -> Result<(), Error> {
+    const NARROW: [DType; 3] = [DType::I8, DType::U8, DType::I16];
+    let factor = |shape: &[i64], dtype: DType, seed: i64| {
+        let least = if dtype == DType::U8 { 0 } else { -128 };
+        let data = (0..shape.iter().product::<i64>()).map(|i| (least + (i * 97 + i / 3 * seed) % 256) as i32);
+        Tensor::from_vec(data.map(|x| x.min(least as i32 + 255)).collect(), shape.to_vec()).cast(dtype)
+    };
+    let wide = |x: Tensor| x.realize().map(|x| x.cast(DType::I32));
+    for (a, b) in NARROW.iter().flat_map(|&a| NARROW.map(|b| (a, b))) {
+        for [rows, columns, inner] in [[64, 96, 64], [37, 67, 30], [9, 130, 7], [33, 5, 65], [24, 48, 4], [1, 40, 36]] {
+            let products = || {
+                let left = wide(factor(&[rows, inner], a, 3))?;
+                let right = wide(factor(&[inner, columns], b, 5))?;
+                let turned = wide(factor(&[columns, inner], b, 7))?.transpose(0, 1);
+                Ok([left.matmul(&right).to_vec::<i32>()?, left.matmul(&turned).to_vec::<i32>()?])
+            };
+            let expected = with_default_device::<_, Error>("interpreter", products)?;
+            for device in SHAPES.into_iter().chain(["interpreter/znver4", "cpu"]) {
+                let found = with_default_device::<_, Error>(device, products)?;
+                assert!(found == expected, "{a:?} {b:?} {rows} × {columns} × {inner} on {device}");
+            }
+        }
+        let convolved = || {
+            let (x, weight) = (wide(factor(&[1, 5, 9, 9], a, 3))?, wide(factor(&[12, 5, 3, 3], b, 5))?);
+            x.conv2d(&weight, None, Default::default()).to_vec::<i32>()
+        };
+        let expected = with_default_device::<_, Error>("interpreter", convolved)?;
+        for device in SHAPES.into_iter().chain(["interpreter/znver4", "cpu"]) {
+            assert!(
+                with_default_device::<_, Error>(device, convolved)? == expected,
+                "{a:?} {b:?} convolved on {device}"
+            );
+        }
     }
     Ok(())
 }

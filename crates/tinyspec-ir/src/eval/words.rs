@@ -1,15 +1,20 @@
-//! Wmma: two numbers in a word, multiplied with those of another and added to a sum. The sum's dtype says what they are.
+//! Wmma: the numbers in a word, multiplied with those of another and added to a sum. The dtypes of the first word and of the sum
+//! say what they are.
 
 use super::ternary;
-use crate::DType;
+use crate::{DType, words::numbers};
 
-pub(super) fn lanes(sum: DType, sources: &[&[u64]], result: &mut [u64]) -> bool {
-    match sum {
-        DType::I32 => ternary(sources, result, |a, b, sum| {
+pub(super) fn lanes(word: DType, sum: DType, sources: &[&[u64]], result: &mut [u64]) -> bool {
+    match numbers(word, sum) {
+        Some(DType::U8) => ternary(sources, result, |a, b, sum| {
+            let product = |part: u32| ((a >> (8 * part)) as u8 as i32) * ((b >> (8 * part)) as i8 as i32);
+            (0..4).fold(sum as i32, |sum, part| sum.wrapping_add(product(part))) as i64 as u64
+        }),
+        Some(DType::I16) => ternary(sources, result, |a, b, sum| {
             let product = |half| integer(a, half).wrapping_mul(integer(b, half));
             (sum as i32).wrapping_add(product(0)).wrapping_add(product(1)) as i64 as u64
         }),
-        DType::F32 => ternary(sources, result, |a, b, sum| {
+        Some(DType::BF16) => ternary(sources, result, |a, b, sum| {
             let add = |sum: f32, half| flush(bfloat(a, half).mul_add(bfloat(b, half), sum));
             let sum = add(add(flush(f64::from_bits(sum) as f32), 1), 0);
             (sum as f64).to_bits()

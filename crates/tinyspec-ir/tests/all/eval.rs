@@ -121,11 +121,16 @@ fn mulacc_is_fused() {
 }
 
 #[test]
-fn words_hold_two_factors() {
+fn words_hold_two_or_four_factors() {
     let word = |low: u16, high: u16| Const::int(DType::U32, (low as u32 | (high as u32) << 16) as i128);
     let (a, b) = (word(-3i16 as u16, 100), word(7, -1i16 as u16));
     let sum = Const::int(DType::I32, i32::MIN as i128);
     assert_eq!(eval_op(Op::Wmma, DType::I32, &[a, b, sum]), Ok(Const::int(DType::I32, i32::MAX as i128 - 120)));
+    let bytes = |bytes: [u8; 4]| Const::int(DType::I32, i32::from_le_bytes(bytes) as i128);
+    // Those of the first word have no sign.
+    let (a, b) = (bytes([255, 2, 0, 128]), bytes([254, 3, 7, 128]));
+    let expected = Const::int(DType::I32, 10 - 255 * 2 + 2 * 3 - 128 * 128);
+    assert_eq!(eval_op(Op::Wmma, DType::I32, &[a, b, Const::int(DType::I32, 10)]), Ok(expected));
     let bits = |value: f32| (value.to_bits() >> 16) as u16;
     let dot = |a: [f32; 2], b: [f32; 2], sum: f32| {
         let operands =

@@ -1,8 +1,8 @@
-//! Words of two numbers, multiplied and added to a sum by one instruction.
+//! Words of two or four numbers, multiplied and added to a sum by one instruction.
 
 use super::Renderer;
 use super::emit::{Kind, Result, Value};
-use tinyspec_ir::{DType, NodeId};
+use tinyspec_ir::{DType, NodeId, words};
 
 /// Lanes of the narrowest vector that has the instructions; the widest one is the target's.
 const LEAST_LANES: u32 = 4;
@@ -15,10 +15,15 @@ impl Renderer<'_, '_> {
             return Err(self.unsupported(node, "it takes two words and a sum"));
         };
         let operands = [self.value_in(a, lanes)?, self.value_in(b, lanes)?, self.value_in(sum, lanes)?];
-        self.of_words(operands)
+        let of = match words::of(self.graph, node) {
+            Some(DType::U8) => Kind::I8,
+            Some(DType::BF16) => Kind::BFloat,
+            _ => Kind::I16,
+        };
+        self.of_words(of, operands)
     }
 
-    fn of_words(&mut self, operands: [Value; 3]) -> Result<Value> {
+    fn of_words(&mut self, of: Kind, operands: [Value; 3]) -> Result<Value> {
         let lanes = operands[2].lanes;
         let most_lanes = self.target.lanes(DType::F32) as u32;
         let part = |renderer: &Self, lanes: &[u32]| -> Result<[Value; 3]> {
@@ -28,48 +33,54 @@ impl Renderer<'_, '_> {
         match lanes {
             1 => {
                 let [a, b, sum] = operands.map(|value| self.emit.splat(value, LEAST_LANES));
-                let wide = self.instruction_of_words([a?, b?, sum?])?;
+                let wide = self.instruction_of_words(of, [a?, b?, sum?])?;
                 self.emit.extract(wide, 0)
             }
             _ if lanes < LEAST_LANES => {
                 let wide: Vec<u32> = (0..LEAST_LANES).map(|lane| lane % lanes).collect();
-                let value = self.instruction_of_words(part(self, &wide)?)?;
+                let value = self.instruction_of_words(of, part(self, &wide)?)?;
                 let narrow: Vec<u32> = (0..lanes).collect();
                 self.emit.shuffle(value, value, &narrow)
             }
             _ if lanes > most_lanes => {
                 let (all, half): (Vec<u32>, usize) = ((0..lanes).collect(), lanes as usize / 2);
-                let low = self.of_words(part(self, &all[..half])?)?;
-                let high = self.of_words(part(self, &all[half..])?)?;
+                let low = self.of_words(of, part(self, &all[..half])?)?;
+                let high = self.of_words(of, part(self, &all[half..])?)?;
                 self.emit.shuffle(low, high, &all)
             }
-            _ => self.instruction_of_words(operands),
+            _ => self.instruction_of_words(of, operands),
         }
     }
 
-    fn instruction_of_words(&mut self, [a, b, sum]: [Value; 3]) -> Result<Value> {
+    fn instruction_of_words(&mut self, of: Kind, [a, b, sum]: [Value; 3]) -> Result<Value> {
         let (lanes, kind) = (sum.lanes, sum.kind);
-        let pairs = |kind: Kind| -> Result<[Value; 3]> {
-            Ok([sum, self.emit.reinterpret(a, kind, 2 * lanes)?, self.emit.reinterpret(b, kind, 2 * lanes)?])
+        let count = if of == Kind::I8 { 4 * lanes } else { 2 * lanes };
+        let parts = || -> Result<[Value; 3]> {
+            Ok([sum, self.emit.reinterpret(a, of, count)?, self.emit.reinterpret(b, of, count)?])
         };
         let result = Some((kind, lanes));
-        let value = match (kind.is_float(), self.is_x86()) {
-            (true, true) => {
+        let value = match (of, self.is_x86()) {
+            (Kind::BFloat, true) => {
                 let name = format!("llvm.x86.avx512bf16.dpbf16ps.{}", 32 * lanes);
-                self.emit.intrinsic(&name, &[], &pairs(Kind::BFloat)?, result)?
+                self.emit.intrinsic(&name, &[], &parts()?, result)?
             }
-            (true, false) => {
+            (Kind::BFloat, false) => {
                 // Rounds the sum of both products once, in its own way: in the last place it may differ from `eval_op`.
-                let types = [(Kind::Float, lanes), (Kind::BFloat, 2 * lanes)];
-                self.emit.intrinsic("llvm.aarch64.neon.bfdot", &types, &pairs(Kind::BFloat)?, result)?
+                let types = [(Kind::Float, lanes), (Kind::BFloat, count)];
+                self.emit.intrinsic("llvm.aarch64.neon.bfdot", &types, &parts()?, result)?
             }
-            (false, _) => {
+            (Kind::I8, false) => {
+                let types = [(kind, lanes), (of, count)];
+                self.emit.intrinsic("llvm.aarch64.neon.usdot", &types, &parts()?, result)?
+            }
+            _ => {
+                let name = if of == Kind::I8 { "vpdpbusd" } else { "vpdpwssd" };
                 let call = |arguments: &[Value]| {
-                    let name = format!("llvm.x86.avx512.vpdpwssd.{}", 32 * lanes);
+                    let name = format!("llvm.x86.avx512.{name}.{}", 32 * lanes);
                     self.emit.intrinsic(&name, &[], arguments, result)
                 };
                 // What its operands are has changed from one LLVM to the next.
-                call(&[sum, a, b]).or_else(|_| call(&pairs(Kind::I16)?))?
+                call(&[sum, a, b]).or_else(|_| call(&parts()?))?
             }
         };
         Ok(value.unwrap_or(sum))

@@ -205,9 +205,9 @@ fn products_of_words_are_those_of_eval_op() {
     let able = Processor::named("znver4").ok().filter(|processor| processor.isa.missing_on_host().is_none());
     let target = able.unwrap_or(native).target(1);
     let compiler = LlvmCompiler::new().expect("libLLVM");
-    for (half, result) in [(I16, I32), (BF16, F32)] {
-        if !target.has_tensor_core(half) {
-            println!("skipped: no instruction multiplies pairs of {half} here");
+    for (word, numbers, result) in [(U32, I16, I32), (U32, BF16, F32), (I32, U8, I32)] {
+        if !target.has_tensor_core(numbers) {
+            println!("skipped: no instruction multiplies words of {numbers} here");
             continue;
         }
         let mut state = 1u64;
@@ -220,13 +220,17 @@ fn products_of_words_are_those_of_eval_op() {
                 F32 => Const::float(F32, f32::from_bits(next()) as f64),
                 _ => Const::int(I32, next() as i32 as i128),
             };
-            [Const::int(U32, next() as i128), Const::int(U32, next() as i128), sum]
+            let mut factor = || match word {
+                U32 => Const::int(U32, next() as i128),
+                _ => Const::int(word, next() as i32 as i128),
+            };
+            [factor(), factor(), sum]
         };
         let rows: Vec<[Const; 3]> = (0..4096).map(row).collect();
         let mut buffers = vec![vec![0; rows.len() * 4]];
         buffers.extend((0..3).map(|operand| rows.iter().flat_map(|row| bytes_of(row[operand])).collect()));
         for lanes in [1, 2, 4, 8, 16, 32] {
-            let kernel = elementwise(Op::Wmma, &[U32, U32, result], result, lanes, rows.len() as i64);
+            let kernel = elementwise(Op::Wmma, &[word, word, result], result, lanes, rows.len() as i64);
             let found = &run_part(&compiler, &target, &kernel, &buffers, (0, 1))[0];
             for (row, data) in rows.iter().zip(found.chunks(4)) {
                 let (expected, found) = (eval_op(Op::Wmma, result, row).expect("total"), value_of(result, data));

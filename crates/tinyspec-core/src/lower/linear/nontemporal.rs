@@ -7,9 +7,9 @@ use super::{Instructions, LINE};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use tinyspec_backends::Target;
-use tinyspec_ir::address::in_param;
+use tinyspec_ir::address::{behind_after, in_param};
 use tinyspec_ir::affine::Affine;
-use tinyspec_ir::instructions::{is_otherwise, lanes};
+use tinyspec_ir::instructions::{condition, is_otherwise, lanes};
 use tinyspec_ir::{Arg, Graph, NodeId, Op, Result};
 
 /// Bytes of the shortest non-temporal store.
@@ -18,8 +18,8 @@ const LEAST_NONTEMPORAL: i64 = 16;
 const BUFFERS: usize = 4;
 /// The number of trips simulated: a trip may fill the line that the previous one left unfinished.
 const TRIPS: i64 = 4;
-/// One line in this many may be evicted before it is full.
-const LINES_OF_ONE_HALF: usize = 8;
+/// One line in this many may be evicted before it is full: that takes about as long as reading so many lines (measured).
+const LINES_OF_ONE_HALF: usize = 128;
 
 /// The bytes that one store writes: from `start` in its region, `step` further in each trip.
 struct Piece {
@@ -63,13 +63,14 @@ pub fn nontemporal(graph: &mut Graph, linear: NodeId, target: &Target) -> Result
         match graph.op(node) {
             Op::Range => {
                 open.push(node);
-                left.insert(node, buffers_left_half(&pieces(graph, &list[position..])));
+                let (pieces, mut ends) = pieces(graph, &list[position..]);
+                ends.extend(buffers_left_half(&pieces));
+                left.insert(node, ends);
             }
             Op::End => drop(open.pop()),
             Op::Store if is_nontemporal(graph, node) => {
-                let buffer = in_param(graph, graph.source(node, 0)).map(|(buffer, _)| buffer);
                 let left = open.last().and_then(|range| left.get(range));
-                if buffer.zip(left).is_some_and(|(buffer, left)| left.contains(&buffer)) {
+                if buffer_of(graph, node).zip(left).is_some_and(|(buffer, left)| left.contains(&buffer)) {
                     ordinary.insert(node);
                 }
             }
@@ -95,37 +96,52 @@ fn is_nontemporal(graph: &Graph, node: NodeId) -> bool {
     graph.op(node) == Op::Store && *graph.arg(node) == Arg::Nontemporal
 }
 
-/// The non-temporal stores of the loop that begins here, in order.
-fn pieces(graph: &Graph, list: &[NodeId]) -> Vec<Piece> {
-    let Some((&range, rest)) = list.split_first() else { return Vec::new() };
+/// The non-temporal stores of the loop that begins here, in order, but for those of the second version of a body; and the buffers that
+/// a second version stores to which is not rare.
+fn pieces(graph: &Graph, list: &[NodeId]) -> (Vec<Piece>, FxHashSet<NodeId>) {
+    let (mut pieces, mut ends) = (Vec::new(), FxHashSet::default());
+    let Some((&range, rest)) = list.split_first() else { return (pieces, ends) };
     let is_end = |node: NodeId| graph.op(node) == Op::End && graph.source(node, 1) == range;
-    // The second version of a body runs rarely.
-    let mut second = None;
-    let body = rest.iter().zip(list).take_while(|&(&node, _)| !is_end(node)).filter_map(move |(&node, &before)| {
-        match graph.op(node) {
-            Op::If if second.is_none() && is_otherwise(graph, before, node) => second = Some(node),
-            Op::Endif if second == Some(graph.source(node, 0)) => second = None,
+    // The second version that is open, and whether it is rare.
+    let mut second: Option<(NodeId, bool)> = None;
+    for (&node, &before) in rest.iter().zip(list).take_while(|&(&node, _)| !is_end(node)) {
+        match (graph.op(node), second) {
+            (Op::If, None) if is_otherwise(graph, before, node) => second = Some((node, is_rare(graph, node))),
+            (Op::Endif, Some((open, _))) if open == graph.source(node, 0) => second = None,
+            (Op::Store, Some((_, false))) if is_nontemporal(graph, node) => ends.extend(buffer_of(graph, node)),
+            (Op::Store, None) if is_nontemporal(graph, node) => pieces.extend(piece(graph, node, range)),
             _ => {}
         }
-        Some(node).filter(|_| second.is_none())
-    });
-    let piece = |store: NodeId| {
-        let (place, value) = (graph.source(store, 0), graph.source(store, 1));
-        let (buffer, sum) = in_param(graph, place)?;
-        let size = graph.dtype(buffer).size() as i64;
-        let step = sum.coefficient(range);
-        let elements = lanes(graph, value).max(lanes(graph, place));
-        let [start, bytes, step] = [sum.constant(), elements, step].map(|elements| elements.saturating_mul(size));
-        let alignment = sum
-            .terms()
-            .iter()
-            .fold(alignment(start), |least, &(_, factor)| least.min(alignment(factor.saturating_mul(size))));
-        // Half a vector, if it is aligned no better.
-        let is_whole = bytes.count_ones() == 1 && bytes.min(alignment) >= LEAST_NONTEMPORAL.max(bytes / 2);
-        let can_stream = graph.sources(store).len() == 2 && is_whole;
-        Some(Piece { buffer, place: sum.without_constant(), start, bytes, step, can_stream })
-    };
-    body.filter(|&node| is_nontemporal(graph, node)).filter_map(piece).collect()
+    }
+    (pieces, ends)
+}
+
+/// What a store in this loop writes.
+fn piece(graph: &Graph, store: NodeId, range: NodeId) -> Option<Piece> {
+    let (place, value) = (graph.source(store, 0), graph.source(store, 1));
+    let (buffer, sum) = in_param(graph, place)?;
+    let size = graph.dtype(buffer).size() as i64;
+    let step = sum.coefficient(range);
+    let elements = lanes(graph, value).max(lanes(graph, place));
+    let [start, bytes, step] = [sum.constant(), elements, step].map(|elements| elements.saturating_mul(size));
+    let factors = sum.terms().iter().map(|&(_, factor)| alignment(factor.saturating_mul(size)));
+    let alignment = factors.fold(alignment(start), i64::min);
+    // Half a vector, if it is aligned no better.
+    let is_whole = bytes.count_ones() == 1 && bytes.min(alignment) >= LEAST_NONTEMPORAL.max(bytes / 2);
+    let can_stream = graph.sources(store).len() == 2 && is_whole;
+    Some(Piece { buffer, place: sum.without_constant(), start, bytes, step, can_stream })
+}
+
+fn buffer_of(graph: &Graph, store: NodeId) -> Option<NodeId> {
+    in_param(graph, behind_after(graph, graph.source(store, 0))).map(|(buffer, _)| buffer)
+}
+
+/// Whether the second version of a body runs in few trips of the loops that its condition depends on: it does at their ends. A row
+/// ends within a line, which the next row may begin with non-temporal stores.
+fn is_rare(graph: &Graph, block: NodeId) -> bool {
+    let trips = graph.reachable(&[condition(graph, block)]).into_iter().filter(|&node| graph.op(node) == Op::Range);
+    let trips = trips.map(|range| graph.as_int(graph.source(range, 0)).unwrap_or(1));
+    trips.fold(1, i128::saturating_mul) >= LINES_OF_ONE_HALF as i128
 }
 
 /// The largest power of two that divides a number of bytes, at most a line.

@@ -1,8 +1,9 @@
-//! Sums of products that one instruction computes in pairs ("TC"): two terms a word, for each operand.
+//! Sums of products of which one instruction computes several terms ("TC"): two or four in a word of each operand.
 
 use super::kernel::Kernel;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use tinyspec_backends::Target;
 use tinyspec_ir::rules::widened_as_written;
 use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
 
@@ -15,13 +16,23 @@ pub struct Product {
     pub loads: [NodeId; 2],
     /// The Casts around them.
     pub casts: [NodeId; 2],
-    /// Ranges of which two trips may become a word.
+    /// Ranges of which several trips may become a word.
     pub ranges: SmallVec<[NodeId; 2]>,
-    /// What a half of a word is.
-    pub dtype: DType,
+    /// What words may hold, as [`tinyspec_ir::words`] lists it, the shortest numbers first.
+    pub numbers: &'static [DType],
+}
+
+/// How many numbers a word holds.
+pub(super) fn numbers_of_word(numbers: DType) -> i64 {
+    (size_of::<u32>() / numbers.size()) as i64
 }
 
 impl Product {
+    /// What words hold that the target has an instruction for, if it has one for any.
+    pub fn on(&self, target: &Target) -> Option<DType> {
+        self.numbers.iter().copied().find(|&numbers| target.has_tensor_core(numbers))
+    }
+
     /// A part of the product that the words replace.
     pub(super) fn covers(&self, node: NodeId) -> bool {
         self.loads.contains(&node) || self.casts.contains(&node)
@@ -64,9 +75,10 @@ pub(super) fn find(graph: &Graph, kernel: &Kernel) -> Option<Product> {
     };
     let loads = [load(casts[0])?, load(casts[1])?];
     let narrow = |dtype: DType| matches!(dtype, DType::I8 | DType::U8 | DType::I16);
-    let dtype = match graph.dtype(node) {
-        DType::I32 if loads.iter().all(|&load| narrow(graph.dtype(load))) => DType::I16,
-        DType::F32 if loads.iter().all(|&load| graph.dtype(load) == DType::BF16) => DType::BF16,
+    let numbers: &[DType] = match (graph.dtype(node), loads.map(|load| graph.dtype(load))) {
+        (DType::I32, [DType::I8, DType::I8 | DType::U8] | [DType::U8, DType::I8]) => &[DType::U8, DType::I16],
+        (DType::I32, [a, b]) if narrow(a) && narrow(b) => &[DType::I16],
+        (DType::F32, [DType::BF16, DType::BF16]) => &[DType::BF16],
         _ => return None,
     };
     // The words take the place of all that the sum reads.
@@ -83,5 +95,5 @@ pub(super) fn find(graph: &Graph, kernel: &Kernel) -> Option<Product> {
     }
     let is_walked = |range: &&NodeId| operands.iter().all(|access| access.index.coefficient(**range) != 0);
     let ranges: SmallVec<[NodeId; 2]> = reduction.ranges.iter().filter(is_walked).copied().collect();
-    (!ranges.is_empty()).then_some(Product { node, loads, casts, ranges, dtype })
+    (!ranges.is_empty()).then_some(Product { node, loads, casts, ranges, numbers })
 }

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use stage::Form;
 use tinyspec_backends::Target;
 use tinyspec_ir::affine::{Affine, less};
-use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Const, Graph, NodeId, Op, Result};
 
 /// A kernel that fills a temporary for another one. The temporaries are Params behind those of the kernel that reads them, in
 /// the order of the kernels that fill them.
@@ -58,7 +58,8 @@ pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space, target:
         params: slots.max().map_or(0, |slot| slot + 1),
         copied_before: Vec::new(),
         done: vec![false; graph.len()],
-        half: 0,
+        part: 0,
+        excess: None,
         shares: target.workgroups.is_some(),
         target,
         accesses: kernel.accesses.iter().map(|access| (access.node, access)).collect(),
@@ -96,8 +97,10 @@ struct Rebuild<'k> {
     copied_before: Vec<NodeId>,
     /// Nodes that were looked at.
     done: Vec<bool>,
-    /// Which half of a word is meant where a range of words is.
-    half: i64,
+    /// Which number of a word is meant where a range of words is.
+    part: i64,
+    /// What each term of the sum of products has too much, if words changed its factors.
+    excess: Option<NodeId>,
     /// Threads of a workgroup share LOCAL memory.
     shares: bool,
     target: &'k Target,
@@ -150,8 +153,8 @@ impl Rebuild<'_> {
     /// An original range over the given Ranges of the axes.
     fn origin(&self, origin: usize, axes: &[Option<NodeId>]) -> Affine {
         let parts = self.space.axes.iter().zip(axes).filter(|(axis, _)| axis.origin == origin);
-        let half = if self.space.words == Some(origin) { self.half } else { 0 };
-        parts.fold(Affine::number(half), |sum, (axis, range)| match range {
+        let part = if self.space.words == Some(origin) { self.part } else { 0 };
+        parts.fold(Affine::number(part), |sum, (axis, range)| match range {
             Some(range) => sum.plus(&Affine::atom(*range).scale(axis.stride)),
             None => sum,
         })
@@ -397,13 +400,16 @@ impl Rebuild<'_> {
         }
         // In the order of the schedule.
         loops.sort();
-        let new = if loops.is_empty() {
-            value
-        } else {
-            loops.insert(0, value);
-            graph.add(Op::Reduce, &loops, graph.arg(node).clone())?
+        let arg = graph.arg(node).clone();
+        let sum = over_loops(graph, value, &loops, arg.clone())?;
+        let sum = match self.excess {
+            Some(excess) if self.kernel.product.as_ref().is_some_and(|product| product.node == old[0]) => {
+                let excess = over_loops(graph, excess, &loops, arg)?;
+                minus(graph, sum, excess)?
+            }
+            _ => sum,
         };
-        self.new[node.index()] = Some(new);
+        self.new[node.index()] = Some(sum);
         Ok(())
     }
 
@@ -426,6 +432,21 @@ impl Rebuild<'_> {
 }
 
 /// A load that leaves memory alone where `gate` is false.
+/// A Reduce over these loops, of a value that is one term if there are none.
+fn over_loops(graph: &mut Graph, value: NodeId, loops: &[NodeId], arg: Arg) -> Result<NodeId> {
+    if loops.is_empty() {
+        return Ok(value);
+    }
+    let sources: SmallVec<[NodeId; 4]> = std::iter::once(value).chain(loops.iter().copied()).collect();
+    graph.add(Op::Reduce, &sources, arg)
+}
+
+fn minus(graph: &mut Graph, a: NodeId, b: NodeId) -> Result<NodeId> {
+    let minus = graph.constant(Const::int(graph.dtype(b), -1));
+    let minus = graph.alu(Op::Mul, &[b, minus])?;
+    graph.alu(Op::Add, &[a, minus])
+}
+
 fn gated_load(graph: &mut Graph, buffer: NodeId, index: &Affine, alt: NodeId, gate: Option<NodeId>) -> Result<NodeId> {
     let arg = Arg::Load { device: None, addrspace: AddrSpace::Reg };
     let index = index.emit(graph)?;

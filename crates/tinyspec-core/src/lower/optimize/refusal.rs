@@ -115,11 +115,16 @@ pub enum Refusal {
         most: i64,
     },
     /// Tc on an axis that words cannot be made along.
-    #[error("axis {0} is not a whole range of a sum of products in pairs")]
-    NoPairs(AxisName),
-    /// Tc on an odd number of terms.
-    #[error("axis {0} has no even number of trips")]
-    OddPairs(AxisName),
+    #[error("axis {0} is not a whole range of a sum of products of narrow numbers")]
+    NoWords(AxisName),
+    /// Tc on a number of terms that ends within a word.
+    #[error("the trips of axis {axis} are not a multiple of {count}, as many as a word holds")]
+    PartOfWord {
+        /// The axis.
+        axis: AxisName,
+        /// Numbers of a word.
+        count: i64,
+    },
     /// Pipeline on anything but a serial loop over outputs.
     #[error("axis {0} is not a loop of known length over outputs")]
     NoLoop(AxisName),

@@ -7,7 +7,7 @@ use super::refusal::Refusal;
 use super::transforms::{Copier, OptOp, Split};
 use crate::lower::{live, loops};
 use tinyspec_backends::Target;
-use tinyspec_ir::{Arg, AxisType, Graph, NodeId, Op};
+use tinyspec_ir::{Arg, AxisType, DType, Graph, NodeId, Op};
 
 /// Elements of a register tile beyond which no machine has a use for it, and its code no end.
 pub(super) const LARGEST_TILE: i64 = 1 << 14;
@@ -57,7 +57,7 @@ pub struct Space {
     pub(crate) kept: Vec<usize>,
     /// The sums of the register tile go through LOCAL memory.
     pub(crate) stages_sums: bool,
-    /// The original range of which two trips make a word.
+    /// The original range of which several trips make a word.
     pub(crate) words: Option<usize>,
     /// The loop that is software-pipelined.
     pub(crate) pipelined: Option<usize>,
@@ -86,7 +86,9 @@ pub struct Space {
     /// The origins that all stores of the only nest are contiguous in.
     contiguous: Vec<usize>,
     /// Ranges that words can be made along.
-    pub(super) pairs: Vec<NodeId>,
+    pub(super) word_ranges: Vec<NodeId>,
+    /// What words hold.
+    pub(super) numbers: Option<DType>,
     /// The device has workgroups; else its threads share the one GLOBAL axis.
     workgroups: bool,
     /// The origins of each loop nest.
@@ -98,7 +100,10 @@ pub struct Space {
 impl Space {
     pub(crate) fn new(graph: &Graph, kernel: &Kernel, target: &Target) -> Space {
         let params = kernel.only_read(graph);
-        let pairs = kernel.product.iter().flat_map(|product| product.ranges.iter().copied()).collect();
+        let word_ranges = kernel.product.iter().flat_map(|product| product.ranges.iter().copied()).collect();
+        // Where the target has no instruction, it is decomposed.
+        let numbers =
+            kernel.product.as_ref().and_then(|product| product.on(target).or(product.numbers.last().copied()));
         let carries = kernel.reductions.iter().any(|reduction| reduction.carried.is_some());
         let mut reduced = kernel.reductions.iter().map(|reduction| &reduction.ranges);
         let first = reduced.next();
@@ -125,7 +130,8 @@ impl Space {
             params,
             repeats: kernel.recomputed.iter().map(|repeat| (repeat.needs, repeat.overlaps)).collect(),
             contiguous: Vec::new(),
-            pairs,
+            word_ranges,
+            numbers,
             workgroups: target.workgroups.is_some(),
             nests: Vec::new(),
             reductions: Vec::new(),

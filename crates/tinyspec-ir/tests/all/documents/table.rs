@@ -89,7 +89,7 @@ pub const ROWS: &[Row] = &[
     (&[CustomFunction], &["crates/tinyspec-ir/src/kernel.rs"],
         &["tests/kernels/calls.rs::kernels_follow_each_other_lazily"]),
     (&[Wmma], &["crates/tinyspec-ir/src/eval.rs", "crates/tinyspec-core/src/lower/optimize/rebuild/packed_dot.rs", "crates/tinyspec-backends/src/llvm/render/words.rs"],
-        &["crates/tinyspec-ir/tests/all/eval.rs::words_hold_two_factors", "crates/tinyspec-core/tests/all/lowering.rs::any_schedule_computes_the_same", "crates/tinyspec-backends/tests/all/llvm_render/ops.rs::products_of_words_are_those_of_eval_op"]),
+        &["crates/tinyspec-ir/tests/all/eval.rs::words_hold_two_or_four_factors", "crates/tinyspec-core/tests/all/lowering.rs::any_schedule_computes_the_same", "crates/tinyspec-backends/tests/all/llvm_render/ops.rs::products_of_words_are_those_of_eval_op"]),
     (&[Custom], &["crates/tinyspec-core/src/tensor/custom.rs", "crates/tinyspec-macros/src/kernel/trace/function.rs", "crates/tinyspec-backends/src/llvm/render/custom.rs"],
         &["tests/kernels/custom.rs::custom_code_computes_its_value_on_every_device", "tests/kernels/custom.rs::custom_code_that_is_none_is_an_error_that_names_it"]),
     (&[Program, Source], &["crates/tinyspec-core/src/compile/program.rs", "crates/tinyspec-core/src/function/program.rs"],

@@ -7,6 +7,7 @@ mod blocks;
 
 use super::super::axis::Axis;
 use super::super::kernel::slot;
+use super::super::packed_dot::numbers_of_word;
 use super::Planner;
 use super::dot::Dot;
 use super::height::Heights;
@@ -359,26 +360,25 @@ impl Planner<'_> {
         rows > tile.heights.iter().map(|&(_, height)| height).product()
     }
 
-    /// Two terms at once, where the target has an instruction for them: along the range that is contiguous in memory, if
+    /// As many terms at once as a word holds, where the target has an instruction for them: along the range that is contiguous in memory, if
     /// there is one.
     fn words(&mut self) {
-        let Some(product) = self.kernel.product.as_ref().filter(|it| self.target.has_tensor_core(it.dtype)) else {
-            return;
-        };
+        let Some(product) = self.kernel.product.as_ref() else { return };
+        let Some(trips) = product.on(self.target).map(numbers_of_word) else { return };
         let accesses = self.kernel.accesses.iter().filter(|access| product.loads.contains(&access.node));
         let accesses: SmallVec<[_; 2]> = accesses.collect();
         let ranges = product.ranges.iter().copied().filter(|&range| {
             self.space.origin(range).is_some_and(|origin| self.trips(origin) > 1 && !self.space.origins[origin].merged)
         });
-        // The end of an odd range lies within a word: neighbours in memory would have to be read one by one.
-        let is_even = |range: NodeId| self.space.origin(range).is_some_and(|origin| self.trips(origin) % 2 == 0);
+        // Some ranges end within a word: neighbours in memory would have to be read one by one.
+        let is_whole = |range: NodeId| self.space.origin(range).is_some_and(|origin| self.trips(origin) % trips == 0);
         let is_apart = |range: NodeId| accesses.iter().all(|access| access.index.coefficient(range).abs() != 1);
-        let ranges = ranges.filter(|&range| is_even(range) || is_apart(range));
+        let ranges = ranges.filter(|&range| is_whole(range) || is_apart(range));
         let nearest =
             ranges.min_by_key(|&range| accesses.iter().map(|access| access.index.coefficient(range).abs()).min());
         let axis = nearest.and_then(|range| self.space.origin(range)).and_then(|origin| self.axis(origin));
         if let Some(axis) = axis {
-            self.apply(Padto { axis: self.space.name(axis), multiple: 2 });
+            self.apply(Padto { axis: self.space.name(axis), multiple: trips });
             self.apply(Tc { axis: self.space.name(axis) });
         }
     }

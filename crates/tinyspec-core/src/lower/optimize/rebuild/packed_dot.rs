@@ -1,85 +1,167 @@
-//! Words of two terms of a sum of products, and the instruction that multiplies them.
+//! Words of several terms of a sum of products, and the instruction that multiplies them.
 
 use super::stage::Form;
 use super::{Rebuild, gated_load};
 use crate::lower::fold::identity;
 use crate::lower::live::RangeSet;
 use crate::lower::optimize::kernel::slot;
-use crate::lower::optimize::packed_dot::Product;
+use crate::lower::optimize::packed_dot::{Product, numbers_of_word};
 use smallvec::SmallVec;
-use tinyspec_ir::{Arg, Builder, Const, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, AxisType, Builder, Const, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
+
+/// The numbers of a word, the first one in the lowest bits.
+type Parts = SmallVec<[NodeId; 4]>;
+
+/// How words are made.
+#[derive(Clone, Copy)]
+pub(super) struct Word {
+    /// How far the numbers lie apart in memory.
+    step: i64,
+    /// What it holds.
+    numbers: DType,
+    /// Signed bytes become unsigned ones, which are 128 more.
+    biased: bool,
+}
+
+impl Word {
+    /// Are numbers that follow each other in memory in one word?
+    pub(super) fn is_contiguous(self) -> bool {
+        self.step == 1
+    }
+
+    pub(super) fn count(self) -> i64 {
+        numbers_of_word(self.numbers)
+    }
+}
 
 impl Rebuild<'_> {
     /// The product of two words.
     pub(super) fn product(&mut self, graph: &mut Graph, product: &Product) -> Result<()> {
         let dtype = graph.dtype(product.node);
-        let mut sources: SmallVec<[NodeId; 3]> = SmallVec::new();
+        let zero = identity(graph, Op::Add, dtype);
+        let loads = self.unsigned_first(graph, product);
+        let is_signed = |load: NodeId| graph.dtype(load) == DType::I8;
+        let biased = self.space.numbers == Some(DType::U8) && loads.iter().all(|&load| is_signed(load));
+        let mut words: SmallVec<[NodeId; 2]> = SmallVec::new();
         let mut vanishes: Option<RangeSet> = None;
-        for load in product.loads {
-            let (word, padded) = self.word(graph, load)?;
-            sources.push(word);
+        for (position, load) in loads.into_iter().enumerate() {
+            let (word, padded) = self.word(graph, load, biased && position == 0)?;
+            words.push(word);
             // 0 times an unknown float may be nan.
             vanishes =
                 Some(vanishes.map_or(padded, |other| if dtype.is_float() { other & padded } else { other | padded }));
         }
-        sources.push(identity(graph, Op::Add, dtype));
-        let new = graph.add(Op::Wmma, &sources, Arg::Text(product.dtype.name().into()))?;
+        let arg = Arg::Text(self.space.numbers.map_or("", DType::name).into());
+        if biased {
+            // 128 times what it is multiplied with is too much.
+            let bias = graph.constant(Const::int(DType::I32, BIAS));
+            self.excess = Some(graph.add(Op::Wmma, &[bias, words[1], zero], arg.clone())?);
+        }
+        let new = graph.add(Op::Wmma, &[words[0], words[1], zero], arg)?;
         self.new[product.node.index()] = Some(new);
         self.vanishes[product.node.index()] = vanishes.unwrap_or(0);
         Ok(())
     }
 
-    /// The word that a Load is the first half of, and the padded ranges beyond whose bounds it is 0.
-    fn word(&mut self, graph: &mut Graph, load: NodeId) -> Result<(NodeId, RangeSet)> {
-        let (Some(&access), Some(words)) = (self.accesses.get(&load), self.space.words) else {
+    /// The Loads of the operands: of bytes the unsigned ones first, or those that fewer lanes of the tile read. What is added for
+    /// them is computed of the others, so once for more products.
+    fn unsigned_first(&self, graph: &Graph, product: &Product) -> [NodeId; 2] {
+        let [a, b] = product.loads;
+        let lanes = |load: NodeId| -> i64 {
+            let open = self.accesses.get(&load).map_or(0, |access| access.open);
+            let is_inside = |origin: usize| open & self.kernel.live.bit(self.space.origins[origin].range) != 0;
+            let tile = self.space.axes.iter().filter(|axis| axis.kind == AxisType::Upcast && is_inside(axis.origin));
+            tile.map(|axis| axis.trips.unwrap_or(1)).product()
+        };
+        match [a, b].map(|load| graph.dtype(load) == DType::U8) {
+            [true, false] => [a, b],
+            [false, true] => [b, a],
+            _ if lanes(a) > lanes(b) => [b, a],
+            _ => [a, b],
+        }
+    }
+
+    /// The word that a Load is the first number of, and the padded ranges beyond whose bounds it is 0.
+    fn word(&mut self, graph: &mut Graph, load: NodeId, biased: bool) -> Result<(NodeId, RangeSet)> {
+        let (Some(&access), Some(origin), Some(numbers)) =
+            (self.accesses.get(&load), self.space.words, self.space.numbers)
+        else {
             return Err(Error::new(ErrorKind::Verify, Op::Wmma.name(), "an operand is not a Load of the kernel"));
         };
-        let step = access.index.coefficient(self.space.origins[words].range);
+        let step = access.index.coefficient(self.space.origins[origin].range);
+        let word = Word { step, numbers, biased };
         let index = self.sum(graph, graph.source(graph.source(load, 0), 1));
         let alt = identity(graph, Op::Add, access.dtype);
         let padded = access.open & self.padded;
         let staged = self.space.stages.iter().find(|stage| Some(stage.slot) == slot(graph, access.buffer));
         if let Some(&staged) = staged
-            && let Some(copy) = self.stage(graph, access, &index, (alt, None), Form::Words(step), staged)?
+            && let Some(copy) = self.stage(graph, access, &index, (alt, None), Form::Words(word), staged)?
         {
             return Ok((copy, padded));
         }
         let axes = std::mem::take(&mut self.axes);
-        let word = self.halves(|rebuild, half| {
+        let joined = self.joined(graph, word, |rebuild, graph, offset| {
             let valid = rebuild.valid(graph, access.open, &axes)?;
-            gated_load(graph, access.buffer, &index.offset(half * step), alt, valid)
+            gated_load(graph, access.buffer, &index.offset(offset), alt, valid)
         });
         self.axes = axes;
-        Ok((join(graph, word?)?, padded))
+        Ok((joined?, padded))
     }
 
-    /// Both halves of a word.
-    pub(super) fn halves(&mut self, mut of: impl FnMut(&mut Self, i64) -> Result<NodeId>) -> Result<[NodeId; 2]> {
-        let mut one = |half: i64| {
-            self.half = half;
-            let value = of(self, half);
-            self.half = 0;
-            value
-        };
-        Ok([one(0)?, one(1)?])
+    /// A word of the numbers that lie so far from the first one.
+    pub(super) fn joined(
+        &mut self,
+        graph: &mut Graph,
+        word: Word,
+        mut of: impl FnMut(&mut Self, &mut Graph, i64) -> Result<NodeId>,
+    ) -> Result<NodeId> {
+        let mut parts = Parts::new();
+        for part in 0..word.count() {
+            self.part = part;
+            let value = of(self, graph, part * word.step);
+            self.part = 0;
+            parts.push(value?);
+        }
+        join(graph, &parts, word)
     }
 }
 
-/// Two numbers in a word, the first one in the lower half.
-pub(super) fn join(graph: &mut Graph, halves: [NodeId; 2]) -> Result<NodeId> {
-    let bits = |graph: &mut Graph, half: NodeId| {
-        let bits = match graph.dtype(half) {
-            DType::BF16 => graph.add(Op::Bitcast, &[half], Arg::DType(DType::U16))?,
-            _ => half,
-        };
-        graph.add(Op::Cast, &[bits], Arg::DType(DType::U32))
+/// 128 in each byte.
+const BIAS: i128 = 0x8080_8080_u32 as i32 as i128;
+
+/// A number of a word as its unsigned bits.
+fn in_word(graph: &mut Graph, part: NodeId, numbers: DType) -> Result<NodeId> {
+    let bits = match numbers {
+        DType::U8 => DType::U8,
+        _ => DType::U16,
     };
-    let (mut low, high) = (bits(graph, halves[0])?, bits(graph, halves[1])?);
-    if matches!(graph.dtype(halves[0]), DType::I8 | DType::I16) {
-        let mask = graph.constant(Const::int(DType::U32, 0xffff));
-        low = graph.alu(Op::And, &[low, mask])?;
+    match graph.dtype(part) {
+        dtype if dtype == bits => Ok(part),
+        dtype if dtype.size() == bits.size() => graph.add(Op::Bitcast, &[part], Arg::DType(bits)),
+        _ => graph.add(Op::Cast, &[part], Arg::DType(bits)),
     }
-    let width = graph.constant(Const::int(DType::U32, 16));
-    let high = graph.alu(Op::Shl, &[high, width])?;
-    graph.alu(Op::Or, &[low, high])
+}
+
+fn join(graph: &mut Graph, parts: &[NodeId], word: Word) -> Result<NodeId> {
+    let bits = 8 * word.numbers.size() as i128;
+    let mut joined: Option<NodeId> = None;
+    for (position, &part) in (0..).zip(parts) {
+        let number = in_word(graph, part, word.numbers)?;
+        let mut number = graph.add(Op::Cast, &[number], Arg::DType(DType::U32))?;
+        if position > 0 {
+            let shift = graph.constant(Const::int(DType::U32, bits * position));
+            number = graph.alu(Op::Shl, &[number, shift])?;
+        }
+        joined = Some(match joined {
+            Some(others) => graph.alu(Op::Or, &[others, number])?,
+            None => number,
+        });
+    }
+    let joined = joined.unwrap_or_else(|| graph.constant(Const::int(DType::U32, 0)));
+    if word.numbers != DType::U8 {
+        return Ok(joined);
+    }
+    let joined = graph.add(Op::Bitcast, &[joined], Arg::DType(DType::I32))?;
+    let bias = graph.constant(Const::int(DType::I32, BIAS));
+    if word.biased { graph.alu(Op::Xor, &[joined, bias]) } else { Ok(joined) }
 }

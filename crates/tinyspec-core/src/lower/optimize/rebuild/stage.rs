@@ -13,7 +13,7 @@ mod walk;
 use self::groups::Region;
 use self::layout::Layout;
 use self::walk::CopyWalk;
-use super::packed_dot::join;
+use super::packed_dot::Word;
 use super::{Rebuild, gated_load, unaliased};
 use crate::lower::fold::both;
 use crate::lower::loops::closed;
@@ -47,8 +47,8 @@ pub(super) enum Form {
     Same,
     /// As the type of this Cast.
     Cast(NodeId),
-    /// Each element with the one that lies so many further, in a word.
-    Words(i64),
+    /// Several elements in a word.
+    Words(Word),
 }
 
 /// `a < b`, as one sum that must be positive.
@@ -124,9 +124,8 @@ impl Rebuild<'_> {
                 let arg = graph.arg(cast).clone();
                 graph.add(Op::Cast, &[value], arg)
             }
-            Form::Words(step) => {
-                let halves = self.halves(|rebuild, half| element(rebuild, graph, &source.offset(half * step)))?;
-                join(graph, halves)
+            Form::Words(word) => {
+                self.joined(graph, word, |rebuild, graph, offset| element(rebuild, graph, &source.offset(offset)))
             }
         }
     }

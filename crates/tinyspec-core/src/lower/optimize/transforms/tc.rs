@@ -1,10 +1,11 @@
 //! Tc: the packed dot product.
 
 use super::{Transform, operand};
+use crate::lower::optimize::packed_dot::numbers_of_word;
 use crate::lower::optimize::{Axis, AxisName, Refusal, Space};
 use std::fmt;
 
-/// Makes one trip of two of a reduction: an instruction multiplies words of two numbers (TC). Before the axis is split.
+/// Makes one trip of as many of a reduction as a word holds: an instruction multiplies words (TC). Before the axis is split.
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Tc {
     /// The axis.
@@ -14,8 +15,8 @@ pub struct Tc {
 impl Transform for Tc {
     const NAME: &'static str = "tc";
     const OPERANDS: &'static str = "axis";
-    const EFFECT: &'static str = "makes one trip of two of a reduction, whose terms an instruction multiplies in pairs";
-    const REQUIRES: &'static str = "the axis is a whole Range over an even number of terms of a sum of products that the target has an instruction for";
+    const EFFECT: &'static str = "makes one trip of two or four of a reduction, whose terms an instruction multiplies in words of as many numbers";
+    const REQUIRES: &'static str = "the axis is a whole Range over whole words of a sum of products of narrow numbers";
 
     fn parse(operands: &[&str]) -> Option<Tc> {
         let &[axis] = operands else { return None };
@@ -32,11 +33,13 @@ impl Transform for Tc {
         let old = space.axes[position].clone();
         let range = space.origins[old.origin].range;
         let parts = space.axes.iter().filter(|axis| axis.origin == old.origin).count();
-        if space.words.is_some() || parts > 1 || !space.pairs.contains(&range) {
-            return Err(Refusal::NoPairs(self.axis));
-        }
-        let Some(trips) = old.trips.filter(|trips| trips % 2 == 0) else { return Err(Refusal::OddPairs(self.axis)) };
-        space.axes[position] = Axis { trips: Some(trips / 2), stride: 2, ..old };
+        let numbers =
+            space.numbers.filter(|_| space.words.is_none() && parts == 1 && space.word_ranges.contains(&range));
+        let Some(count) = numbers.map(numbers_of_word) else { return Err(Refusal::NoWords(self.axis)) };
+        let Some(trips) = old.trips.filter(|trips| trips % count == 0) else {
+            return Err(Refusal::PartOfWord { axis: self.axis, count });
+        };
+        space.axes[position] = Axis { trips: Some(trips / count), stride: count, ..old };
         space.words = Some(old.origin);
         Ok(())
     }

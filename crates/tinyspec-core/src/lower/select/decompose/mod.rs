@@ -19,12 +19,13 @@ use tinyspec_backends::Target;
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::ops::elementwise::{Exponent, exponent_of};
 use tinyspec_ir::ops::trigonometry::cosine_of;
-use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result, words};
 
 /// How an op becomes others: `build` takes the sources, or what was found of them, and gives the value.
 struct Rule<Build = fn(&mut Emit, &[NodeId]) -> Result<NodeId>> {
     name: &'static str,
     op: Op,
+    /// Of the value; of a Wmma, of the numbers in its words.
     dtype: DType,
     /// Instructions that the target must have.
     needs: &'static [Instruction],
@@ -55,8 +56,9 @@ const RULES: &[Rule] = rules! {
     sin_f32: Sin F32 => sine::sin_f32;
     sin_f64: Sin F64 => sine::sin_f64;
     threefry_2x32: Threefry U64 => rotations::threefry;
-    wmma_i16: Wmma I32 => packed_dot::wmma_i16;
-    wmma_bf16: Wmma F32 => packed_dot::wmma_bf16;
+    wmma_u8: Wmma U8 => packed_dot::wmma_u8;
+    wmma_i16: Wmma I16 => packed_dot::wmma_i16;
+    wmma_bf16: Wmma BF16 => packed_dot::wmma_bf16;
 };
 
 /// Compositions of a missing op that have a shorter form: here `op` is the one that is missing.
@@ -108,10 +110,9 @@ impl Sizes {
 
 impl<Build> Rule<Build> {
     fn fits(&self, target: &Target) -> bool {
-        let is_native = match (self.op, self.dtype) {
-            (Op::Wmma, DType::I32) => target.has_tensor_core(DType::I16),
-            (Op::Wmma, _) => target.has_tensor_core(DType::BF16),
-            (op, _) => target.is_native(op),
+        let is_native = match self.op {
+            Op::Wmma => target.has_tensor_core(self.dtype),
+            op => target.is_native(op),
         };
         !is_native && self.needs.iter().all(|needed| target.instructions.contains(needed))
     }
@@ -159,7 +160,7 @@ pub(in super::super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Targ
         let op = graph.op(node);
         converts(graph, node)
             || magnitude::of(graph, node).is_some()
-            || rule(op, graph.dtype(node)).is_some()
+            || rule(op, words::of(graph, node).unwrap_or(graph.dtype(node))).is_some()
             || computes(op) && graph.sources(node).iter().any(|&source| is_stored_only(graph.dtype(source)))
     };
     if !order.iter().any(|&node| concerns(graph, node)) {
@@ -194,7 +195,7 @@ pub(in super::super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Targ
             if narrow.is_some() {
                 dtype = DType::F32;
             }
-            let value = match rule(op, dtype) {
+            let value = match rule(op, words::of(emit.graph, node).unwrap_or(dtype)) {
                 Some(rule) => (rule.build)(&mut emit, &sources)?,
                 None => emit.graph.add(op, &sources, Arg::None)?,
             };

@@ -3,6 +3,20 @@
 use super::Emit;
 use tinyspec_ir::{Arg, Builder, DType, Error, ErrorKind, NodeId, Op, Result};
 
+/// Bytes are taken out by shifts: of the first word without a sign, of the second one with it.
+pub fn wmma_u8(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
+    let [a, b, mut total] = three(sources)?;
+    for part in 0..4 {
+        let unsigned = emit.shift_right(a, 8 * part)?;
+        let unsigned = emit.mask(unsigned, 0xff)?;
+        let signed = emit.shift_left(b, 24 - 8 * part)?;
+        let signed = emit.shift_right(signed, 24)?;
+        let product = emit.op(Op::Mul, unsigned, signed)?;
+        total = emit.op(Op::Add, total, product)?;
+    }
+    Ok(total)
+}
+
 /// Halves are taken out by shifts that keep the sign.
 pub fn wmma_i16(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
     let [a, b, sum] = three(sources)?;

@@ -55,10 +55,12 @@ impl Rebuild<'_> {
                 (groups, order, turned) = (dense, dense_order, Some(squares));
             }
         }
-        // A word holds two neighbours, so adjacent words have a unit of 2.
+        // A word holds several neighbours, which are as many units from the next word.
         let is_of_words = |axis: usize| Some(self.space.axes[axis].origin) == self.space.words;
         let contiguous = groups.iter().map(|group| match form {
-            Form::Words(1) if group.steps.iter().any(|step| is_of_words(step.0)) => group.unit == 2,
+            Form::Words(word) if word.is_contiguous() && group.steps.iter().any(|step| is_of_words(step.0)) => {
+                group.unit == word.count()
+            }
             _ => group.unit == 1,
         });
         let contiguous: SmallVec<[bool; 8]> = contiguous.collect();
