@@ -12,8 +12,7 @@ const VARIABLE: &str = "TINYSPEC_PLANS";
 /// Bytes of plans, programs and their machine code that a process keeps where nobody says otherwise.
 const USUAL: u64 = 64 << 20;
 
-/// Of each half of a cache, as many entries are kept whatever they need: a program that alternates between a few plans never
-/// makes one twice.
+/// As many plans of each half are kept whatever they need: a program that alternates between a few never makes one twice.
 const ALWAYS: usize = 64;
 
 /// The limit, or none before it was asked for.
@@ -54,6 +53,15 @@ pub(crate) struct Kept<K, V> {
     halves: Mutex<Halves<K, V>>,
     /// Which part of the limit is for it, as a divisor.
     share: u64,
+    /// Of each half, as many entries are kept whatever they need.
+    least: usize,
+}
+
+/// What there is room for: so many bytes, and as many entries in each half whatever they need.
+#[derive(Clone, Copy)]
+struct Most {
+    bytes: u64,
+    least: usize,
 }
 
 /// What was used since the halves were last exchanged, and what was used before. The older half is dropped when the younger
@@ -69,7 +77,12 @@ impl<K: Hash + Eq, V: Clone> Kept<K, V> {
     /// An empty cache of a `share`th part of the limit.
     pub fn new(share: u64) -> Kept<K, V> {
         let halves = Halves { young: FxHashMap::default(), old: FxHashMap::default(), bytes: 0 };
-        Kept { halves: Mutex::new(halves), share }
+        Kept { halves: Mutex::new(halves), share, least: ALWAYS }
+    }
+
+    /// Keeps so few entries whatever they need.
+    pub fn with_at_least(self, least: usize) -> Kept<K, V> {
+        Kept { least, ..self }
     }
 
     pub fn get(&self, key: &K) -> Option<V> {
@@ -80,11 +93,15 @@ impl<K: Hash + Eq, V: Clone> Kept<K, V> {
         }
         let (key, (value, bytes)) = halves.old.remove_entry(key)?;
         if let Ok(limit) = limit() {
-            dropped = halves.insert(key, value.clone(), bytes, limit / self.share);
+            dropped = halves.insert(key, value.clone(), bytes, self.share_of(limit));
         }
         drop(halves);
         drop(dropped);
         Some(value)
+    }
+
+    fn share_of(&self, limit: u64) -> Most {
+        Most { bytes: limit / self.share, least: self.least }
     }
 
     /// Keeps a value that needs so many bytes.
@@ -92,8 +109,8 @@ impl<K: Hash + Eq, V: Clone> Kept<K, V> {
     /// # Errors
     /// When `TINYSPEC_PLANS` is not a size.
     pub fn insert(&self, key: K, value: V, bytes: u64) -> Result<(), Error> {
-        let limit = limit()? / self.share;
-        let dropped = self.halves.lock().unwrap_or_else(PoisonError::into_inner).insert(key, value, bytes, limit);
+        let most = self.share_of(limit()?);
+        let dropped = self.halves.lock().unwrap_or_else(PoisonError::into_inner).insert(key, value, bytes, most);
         // Not under the lock: it may be much.
         drop(dropped);
         Ok(())
@@ -102,12 +119,12 @@ impl<K: Hash + Eq, V: Clone> Kept<K, V> {
 
 impl<K: Hash + Eq, V> Halves<K, V> {
     /// Gives what is no longer kept.
-    fn insert(&mut self, key: K, value: V, bytes: u64, limit: u64) -> FxHashMap<K, (V, u64)> {
+    fn insert(&mut self, key: K, value: V, bytes: u64, most: Most) -> FxHashMap<K, (V, u64)> {
         self.bytes += bytes;
         if let Some((_, before)) = self.young.insert(key, (value, bytes)) {
             self.bytes -= before;
         }
-        if self.bytes <= limit / 2 || self.young.len() < ALWAYS {
+        if self.bytes <= most.bytes / 2 || self.young.len() < most.least {
             return FxHashMap::default();
         }
         self.bytes = 0;

@@ -8,7 +8,7 @@
 use super::{Node, Walk};
 use rustc_hash::FxHashSet;
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -27,9 +27,11 @@ static LAST_RUN: AtomicU64 = AtomicU64::new(0);
 const ROOM: usize = 64;
 /// Waiting candidates that a run searches at most: a program may hold thousands of lazy tensors.
 const CANDIDATES: usize = 16;
-/// Nodes, and held ones among them, that are searched at most for a candidate.
+/// Nodes that are searched at most for a tensor, and held ones among them that are noted.
 const NODES: usize = 4096;
 const HELD: usize = 16;
+/// Held tensors that candidates depend on, and that are candidates of a run too, at most.
+const OTHERS: usize = 64;
 
 struct Unread {
     /// Nodes below this age were made before the last run of this thread.
@@ -89,24 +91,9 @@ pub(crate) fn unread_states() -> UnreadStates {
         (std::mem::replace(&mut unread.last_run, now), candidates)
     });
     let (last_run, candidates) = taken.unwrap_or_default();
-    let mut states: Vec<Arc<Node>> = vec![];
-    let mut waiting = Vec::new();
-    for candidate in candidates.iter().filter_map(Weak::upgrade).filter(|node| !node.is_unheld() && node.is_lazy()) {
-        match search(&candidate, last_run) {
-            Found::State(state) => {
-                if !Arc::ptr_eq(&state, &candidate) {
-                    waiting.push(Arc::downgrade(&candidate));
-                }
-                if !states.iter().any(|known| Arc::ptr_eq(known, &state)) {
-                    states.push(state);
-                }
-            }
-            Found::Held => waiting.push(Arc::downgrade(&candidate)),
-            Found::Nothing => {}
-        }
-    }
+    let (mut states, waiting) = among(candidates, last_run);
     if !waiting.is_empty() {
-        with_unread(|unread| waiting.into_iter().for_each(|node| push(&mut unread.waiting, node)));
+        with_unread(|unread| waiting.iter().for_each(|node| push(&mut unread.waiting, Arc::downgrade(node))));
     }
     if !states.is_empty() {
         states = Walk::with_room(states);
@@ -114,41 +101,89 @@ pub(crate) fn unread_states() -> UnreadStates {
     UnreadStates { states, last_run }
 }
 
-/// What a candidate depends on.
-enum Found {
-    Nothing,
-    /// Lazy tensors that the program holds. It may drop them later.
-    Held,
-    /// This held tensor, perhaps the candidate itself, depends on a dropped one that a run had left lazy before it was made.
-    State(Arc<Node>),
+/// The states among some tensors and the held ones that these depend on, and what may become a state when the program drops another
+/// tensor.
+fn among(candidates: VecDeque<Weak<Node>>, last_run: u64) -> (Vec<Arc<Node>>, Vec<Arc<Node>>) {
+    let (mut states, mut waiting) = (vec![], vec![]);
+    let mut open: VecDeque<Arc<Node>> = candidates.iter().filter_map(Weak::upgrade).collect();
+    let mut met: FxHashSet<*const Node> = open.iter().map(Arc::as_ptr).collect();
+    let most = open.len() + OTHERS;
+    while let Some(candidate) = open.pop_front() {
+        if candidate.is_unheld() || !candidate.is_lazy() {
+            continue;
+        }
+        let Found { is_state, held } = search(&candidate, last_run);
+        if is_state {
+            states.push(candidate);
+        } else if !held.is_empty() {
+            waiting.push(candidate);
+        }
+        for node in held.into_iter().filter(|node| is_made_of_older(node)) {
+            if met.len() < most && met.insert(Arc::as_ptr(&node)) {
+                open.push_back(node);
+            }
+        }
+    }
+    (states, waiting)
 }
 
-/// Searches what `candidate` depends on, the nearest first: a state is a few steps away from the one before it.
-fn search(candidate: &Arc<Node>, last_run: u64) -> Found {
-    // With each node the nearest held one that depends on it.
-    let mut open = VecDeque::from([(candidate.clone(), candidate.clone())]);
+/// What a search has found.
+struct Found {
+    /// The tensor depends on a dropped one that a run had left lazy before it was made.
+    is_state: bool,
+    /// Lazy tensors that the program holds, which it may drop later.
+    held: Vec<Arc<Node>>,
+}
+
+/// Searches what a tensor depends on other than through held ones, the oldest first: a state leads to the one before it, and from
+/// there to still older ones.
+fn search(tensor: &Arc<Node>, last_run: u64) -> Found {
+    let mut found = Found { is_state: false, held: vec![] };
+    let mut open = BinaryHeap::from([Oldest(tensor.clone())]);
     let mut met: FxHashSet<*const Node> = FxHashSet::default();
-    let mut held = 0;
-    while let Some((node, owner)) = open.pop_front() {
+    while let Some(Oldest(node)) = open.pop() {
+        if !Arc::ptr_eq(&node, tensor) && node.was_tensor() && node.age < tensor.last_run {
+            found.is_state = true;
+            return found;
+        }
         for source in node.sources() {
             if source.oldest_lazy() >= last_run || !source.is_lazy() || !met.insert(Arc::as_ptr(&source)) {
                 continue;
             }
             if source.is_unheld() {
-                if source.was_tensor() && source.age < owner.last_run {
-                    return Found::State(owner);
-                }
-                open.push_back((source, owner.clone()));
-                continue;
-            }
-            held += 1;
-            if is_made_of_older(&source) && held < HELD {
-                open.push_back((source.clone(), source));
+                open.push(Oldest(source));
+            } else if found.held.len() < HELD {
+                found.held.push(source);
             }
         }
         if met.len() > NODES {
-            return Found::Held;
+            // So much work is done once.
+            found.is_state = true;
+            return found;
         }
     }
-    if held > 0 { Found::Held } else { Found::Nothing }
+    found
 }
+
+/// A node in a queue that the oldest leaves first.
+struct Oldest(Arc<Node>);
+
+impl Ord for Oldest {
+    fn cmp(&self, other: &Oldest) -> std::cmp::Ordering {
+        other.0.age.cmp(&self.0.age)
+    }
+}
+
+impl PartialOrd for Oldest {
+    fn partial_cmp(&self, other: &Oldest) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Oldest {
+    fn eq(&self, other: &Oldest) -> bool {
+        self.0.age == other.0.age
+    }
+}
+
+impl Eq for Oldest {}

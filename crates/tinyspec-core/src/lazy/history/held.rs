@@ -25,8 +25,8 @@ pub(crate) enum Holding {
 }
 
 impl Holding {
-    /// How many tensors of a thread hold their inputs at the same time, and how many bytes of them, at most; the oldest is released
-    /// first.
+    /// How many tensors of a thread hold their inputs at the same time, and how many bytes of these and of programs that led from one
+    /// to the next, at most; the oldest is released first.
     fn most(self) -> (usize, u64) {
         match self {
             Holding::Loss => (16, u64::MAX),
@@ -46,7 +46,7 @@ struct Holders {
 #[derive(Default)]
 struct Queue {
     holders: VecDeque<Weak<Held>>,
-    /// Of their inputs; those of dropped holders are counted until the queue is full.
+    /// Of their inputs and programs; those of dropped holders are counted until the queue is full.
     bytes: u64,
 }
 
@@ -127,9 +127,10 @@ fn release_all() -> bool {
 }
 
 impl Held {
-    pub fn new(holding: Holding, inputs: impl Iterator<Item = Arc<Node>>) -> Arc<Held> {
+    /// Holds the inputs of a run whose program, of so many bytes, no other run has.
+    pub fn new(holding: Holding, inputs: impl Iterator<Item = Arc<Node>>, program: u64) -> Arc<Held> {
         let inputs: Vec<Arc<Node>> = inputs.collect();
-        let bytes = inputs.iter().fold(0, |total: u64, input| total.saturating_add(input.bytes()));
+        let bytes = inputs.iter().fold(program, |total: u64, input| total.saturating_add(input.bytes()));
         let held = Arc::new(Held { inputs: Mutex::new(inputs), bytes });
         let is_ending = END.try_with(|_| ()).is_err();
         let mut all = all();

@@ -21,8 +21,10 @@ use crate::lazy::{Body, Walk};
 use std::sync::{Arc, LazyLock, Weak};
 use tinyspec_ir::{Arg, ContentHash, DType, Dim, NodeId};
 
-/// Computations in a row that are remembered. A loop that computes a state from the one before it stays bounded.
+/// Computations in a row that are remembered, and bytes of their programs, if they have programs of their own. A loop that computes a
+/// state from the one before it stays bounded.
 const GENERATIONS: u32 = 64;
+const BYTES: u64 = 64 << 20;
 
 /// One run of a program.
 pub(crate) struct History {
@@ -38,6 +40,10 @@ pub(crate) struct History {
     /// The function that was called.
     body: Option<Arc<Body>>,
     generation: u32,
+    /// Bytes of the program if no other run has it, as of one that met numbers which change.
+    own_bytes: u64,
+    /// The same of all that is remembered.
+    bytes: u64,
 }
 
 /// A result of a run.
@@ -69,11 +75,15 @@ enum Past {
 impl History {
     /// The run of the `program` of a walk.
     pub fn new(program: &Arc<Program>, walk: &Walk) -> Arc<History> {
+        Arc::new(History::run(program, walk))
+    }
+
+    fn run(program: &Arc<Program>, walk: &Walk) -> History {
         let met = walk.nodes().map(|node| node.identity()).collect();
         let had = program.entries.iter().zip(walk.nodes());
         let had = had.filter(|(_, node)| !node.is_unheld() && !node.is_realized());
         let had = had.map(|(&entry, node)| (entry, Arc::downgrade(node))).collect();
-        Arc::new(History { met, had, ..History::of(program, walk.leaf_nodes()) })
+        History { met, had, ..History::of(program, walk.leaf_nodes()) }
     }
 
     /// The run that computes `roots`, with equal tensors apart: plans compute them once, and a gradient asks for one of them.
@@ -82,30 +92,32 @@ impl History {
     /// # Errors
     /// None for nodes that [`tinyspec_ir::derive()`] has accepted.
     pub fn of_tensors(roots: &[Arc<Node>]) -> Result<Option<Arc<History>>> {
-        static KNOWN: LazyLock<Kept<ContentHash, Arc<Program>>> = LazyLock::new(|| Kept::new(8));
+        static KNOWN: LazyLock<Kept<ContentHash, Arc<Program>>> = LazyLock::new(|| Kept::new(8).with_at_least(4));
         let walk = Walk::of_tensors(roots);
         if !walk.overwritten.is_empty() {
             return Ok(None);
         }
-        let program = match KNOWN.get(&walk.key) {
-            Some(program) => program,
-            None => {
-                let program = Arc::new(walk.program()?);
-                KNOWN.insert(walk.key, program.clone(), program.bytes() as u64)?;
-                program
-            }
-        };
-        Ok(Some(History::new(&program, &walk)))
+        if let Some(program) = KNOWN.get(&walk.key) {
+            return Ok(Some(History::new(&program, &walk)));
+        }
+        let program = Arc::new(walk.program()?);
+        let bytes = program.bytes() as u64;
+        KNOWN.insert(walk.key, program.clone(), bytes)?;
+        let mut history = History::run(&program, &walk);
+        history.own_bytes = bytes;
+        history.bytes += bytes;
+        Ok(Some(Arc::new(history)))
     }
 
     fn of<'a>(program: &Arc<Program>, inputs: impl Iterator<Item = &'a Arc<Node>>) -> History {
-        let mut generation = 0;
+        let (mut generation, mut bytes) = (0, 0);
         let inputs = inputs
             .map(|node| {
                 let past = match node.computed() {
                     None => Past::Data,
-                    Some(computed) if computed.history.generation + 1 < GENERATIONS => {
+                    Some(computed) if computed.history.is_remembered() => {
                         generation = generation.max(computed.history.generation + 1);
+                        bytes = bytes.max(computed.history.bytes);
                         // A tensor does not keep alive what its inputs hold.
                         Past::Computed(Computed { held: None, ..computed })
                     }
@@ -122,7 +134,13 @@ impl History {
                 }
             })
             .collect();
-        History { program: program.clone(), inputs, met: vec![], had: vec![], dims: vec![], body: None, generation }
+        let (met, had, dims) = (vec![], vec![], vec![]);
+        History { program: program.clone(), inputs, met, had, dims, body: None, generation, own_bytes: 0, bytes }
+    }
+
+    /// Whether what is computed of its results remembers it.
+    fn is_remembered(&self) -> bool {
+        self.generation + 1 < GENERATIONS && self.bytes < BYTES
     }
 
     /// The call of a function on tensors and, after them, its named dims; `program` is its body.
@@ -202,11 +220,12 @@ impl Computed {
     /// computed without a request, except for weights stepped by an optimiser, which gradients treat as data.
     pub fn of(mut self, tensor: &Node) -> Computed {
         let inputs = self.history.inputs.iter().filter_map(|input| input.node.upgrade());
+        let bytes = self.history.own_bytes;
         self.held = match tensor.props.element_count().is(1) && !tensor.is_differentiated() {
-            true => Some((Holding::Loss, Held::new(Holding::Loss, inputs))),
+            true => Some((Holding::Loss, Held::new(Holding::Loss, inputs, bytes))),
             false if tensor.is_unrequested() => {
                 let inputs = inputs.filter(|input| !input.is_loop_carried());
-                Some((Holding::Unrequested, Held::new(Holding::Unrequested, inputs)))
+                Some((Holding::Unrequested, Held::new(Holding::Unrequested, inputs, bytes)))
             }
             false => None,
         };
