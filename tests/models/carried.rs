@@ -134,6 +134,58 @@ fn a_state_that_is_never_read_costs_the_same_each_step() -> Result<()> {
     Ok(())
 }
 
+/// Steps between two reads that make their searches long: through what else each step is made of, or through thousands of nodes.
+#[test]
+fn states_that_are_read_seldom_cost_the_same_each_time() -> Result<()> {
+    const READS: usize = 10;
+    let _alone = crate::alone();
+    let momentum = |steps: usize, layers: usize| -> Result<Vec<u64>> {
+        set_seed(5);
+        let start = |scale: f32| -> Result<Tensor> { (Tensor::randn([8, 8]) * scale).realize().cloned() };
+        let (x, y) = (start(1.0)?, start(1.0)?);
+        let mut weights = (0..layers).map(|_| start(0.3)).collect::<Result<Vec<_>>>()?;
+        let mut moments: Vec<Tensor> = weights.iter().map(Tensor::zeros_like).collect();
+        let mut plans = vec![];
+        for step in 1..=steps * READS {
+            let value = weights.iter().fold(x.clone(), |value, weight| value.matmul(weight).tanh());
+            let loss = (value - &y).square().mean(.., false);
+            let gradients = grad(&loss, &weights.iter().collect::<Vec<_>>())?;
+            for ((weight, moment), gradient) in weights.iter_mut().zip(&mut moments).zip(&gradients) {
+                *moment = &*moment * 0.9 + gradient;
+                *weight = &*weight - &*moment * 0.1;
+            }
+            // The gradients are still held.
+            if step % steps == 0 {
+                loss.item::<f32>()?;
+                plans.push(counters().plans);
+            }
+        }
+        Ok(plans)
+    };
+    let recurrent = |steps: usize| -> Result<Vec<u64>> {
+        set_seed(5);
+        let x = Tensor::randn([4, 4]).realize()?.clone();
+        let (mut hidden, mut average) = (Tensor::zeros([4, 4]), Tensor::zeros([4, 4]));
+        let mut plans = vec![];
+        for step in 1..=steps * READS {
+            let inner = (0..20).fold(hidden.clone(), |inner, _| (inner.matmul(&x) + &x * 0.1).tanh());
+            hidden = &hidden * 0.5 + &inner * 0.3;
+            average = &average * 0.9 + &hidden * 0.1;
+            if step % steps == 0 {
+                inner.sum(.., false).item::<f32>()?;
+                plans.push(counters().plans);
+            }
+        }
+        Ok(plans)
+    };
+    for plans in
+        [momentum(16, 2)?, momentum(20, 2)?, momentum(30, 2)?, momentum(12, 4)?, recurrent(10)?, recurrent(40)?]
+    {
+        assert_eq!(plans[READS / 2], plans[READS - 1], "{plans:?}");
+    }
+    Ok(())
+}
+
 /// A value that a program makes before a loop, and never reads itself, is computed once, not in each step.
 #[test]
 fn what_a_loop_needs_again_is_computed_once() -> Result<()> {

@@ -159,3 +159,36 @@ fn second_order_gradients_of_maxima_find_the_greatest_term() -> Result<()> {
     }
     Ok(())
 }
+
+/// The same where the program compares: each row has its least and its greatest element, and none beyond.
+#[test]
+fn comparisons_with_maxima_and_minima_find_these() -> Result<()> {
+    type Comparison = (&'static str, f64, fn(&Tensor) -> Tensor);
+    let comparisons: [Comparison; 6] = [
+        ("equal to the greatest", 1.0, |y| y.eq(y.max(1, true))),
+        ("equal to the least", 1.0, |y| y.eq(y.min(1, true))),
+        ("at no distance from the greatest", 1.0, |y| (y - y.max(1, true)).eq(0.0)),
+        ("not less than the greatest", 1.0, |y| y.ge(y.max(1, true))),
+        ("greater than the greatest", 0.0, |y| y.gt(y.max(1, true))),
+        ("less than the least", 0.0, |y| y.lt(y.min(1, true))),
+    ];
+    let _alone = crate::alone();
+    for (size, dtype) in [(6, DType::F64), (10, DType::F64), (16, DType::F32), (33, DType::F32)] {
+        for seed in 0..6 {
+            let data = |number: usize| {
+                let value = |place: usize| ((place * 37 + number * 101 + seed * 1009) as f64 * 1.2345).sin();
+                Tensor::from_vec((0..size * size).map(value).collect::<Vec<f64>>(), [size, size])
+                    .cast(dtype)
+                    .realize()
+                    .cloned()
+            };
+            let (t, u) = (data(0)?, data(1)?);
+            for (name, expected, compare) in comparisons {
+                let y = &t / (&t * &u).mean(.., false);
+                let found = compare(&y).cast(DType::F64).sum(1, false).to_vec::<f64>()?;
+                assert_eq!(found, vec![expected; size], "{name}, {size}, {dtype:?}, {seed}");
+            }
+        }
+    }
+    Ok(())
+}

@@ -227,6 +227,27 @@ fn a_long_lived_loop_needs_no_more_memory() -> Result<(), Error> {
     Ok(())
 }
 
+/// Numbers that change give each run a program of its own, which the states that it computes along must not keep for ever.
+#[test]
+fn states_of_runs_that_met_changing_numbers_need_no_more_memory() -> Result<(), Error> {
+    let weight = row(&[0.5; 16]);
+    let mut state = row(&[1.0; 16]);
+    let mut run = |number: usize| -> Result<(), Error> {
+        // Many nodes, and little to compile.
+        let inner = (0..6000).fold(&state * &weight, |inner, _| inner.reshape([4, 4]).permute([1, 0]).reshape([16]));
+        state = &state * 0.5 + &inner * (1.0 + number as f32);
+        inner.sum(.., false).realize()?;
+        Ok(())
+    };
+    (0..120).try_for_each(&mut run)?;
+    let Some(before) = resident() else { return Ok(()) };
+    (120..220).try_for_each(&mut run)?;
+    let grown = resident().unwrap_or(before).saturating_sub(before);
+    // Other tests run beside this one.
+    assert!(grown < 128 << 20, "{grown} bytes more after 100 runs");
+    Ok(())
+}
+
 #[test]
 fn a_short_chain_of_readings_is_followed() -> Result<(), Error> {
     let start = row(&[1.0]);

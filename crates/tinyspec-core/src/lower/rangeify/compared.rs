@@ -1,16 +1,19 @@
-//! Sums that decide which term of a maximum is the greatest, as its gradient asks.
+//! Sums that decide which term of a maximum is the greatest, as its gradient asks, or the program itself.
 //!
-//! The gradient of a maximum compares it with its terms. A sum below them that each kernel computes for itself may be rounded in two
-//! ways, and then no term equals the maximum. Such sums are computed once.
+//! A comparison of a maximum or minimum with its terms expects one of them to be equal and none to be beyond. A sum below them that
+//! each kernel computes for itself may be rounded in two ways, and then none is equal. Such sums are computed once.
 
 use tinyspec_ir::{Arg, Graph, NodeId, Op};
+
+/// Nodes between a comparison and a maximum that are looked at, at most.
+const NEAR: usize = 32;
 
 /// The float sums and products that the terms of a compared maximum are made of, without another one in between.
 pub(super) fn sums_below_compared_maxima(graph: &Graph, live: &[NodeId]) -> Vec<NodeId> {
     let mut is_compared = vec![false; graph.len()];
-    for &node in live.iter().filter(|&&node| graph.op(node) == Op::CmpNe) {
+    for &node in live.iter().filter(|&&node| matches!(graph.op(node), Op::CmpNe | Op::CmpLt)) {
         let sides = graph.sources(node);
-        if sides.iter().any(|&side| is_maximum(graph, without_views(graph, side))) {
+        if sides.iter().any(|&side| has_maximum(graph, side)) {
             sides.iter().for_each(|side| is_compared[side.index()] = true);
         }
     }
@@ -27,13 +30,19 @@ pub(super) fn sums_below_compared_maxima(graph: &Graph, live: &[NodeId]) -> Vec<
     sums
 }
 
-fn is_maximum(graph: &Graph, node: NodeId) -> bool {
-    matches!(graph.arg(node), Arg::Reduce { op: Op::Max, .. }) && graph.dtype(node).is_float()
-}
-
-fn without_views(graph: &Graph, mut node: NodeId) -> NodeId {
-    while graph.op(node).is_view() {
-        node = graph.source(node, 0);
+/// Whether a float is made of a maximum by what keeps it exact: a view, a sign, a choice, a difference to something.
+fn has_maximum(graph: &Graph, side: NodeId) -> bool {
+    let mut open = vec![side];
+    let mut met = 0;
+    while let Some(node) = open.pop().filter(|_| met < NEAR) {
+        met += 1;
+        match (graph.op(node), graph.arg(node)) {
+            _ if !graph.dtype(node).is_float() => {}
+            (_, Arg::Reduce { op: Op::Max, .. }) => return true,
+            (op, _) if op.is_view() => open.push(graph.source(node, 0)),
+            (Op::Add | Op::Mul | Op::Max | Op::Where | Op::Cast, _) => open.extend(graph.sources(node)),
+            _ => {}
+        }
     }
-    node
+    false
 }

@@ -354,7 +354,7 @@ pub enum Reason {
     SumOfSums,
     /// The Reduce would run again in an inner loop that it does not depend on.
     NotPrefix,
-    /// The gradient of a maximum compares terms that depend on it: rounded in two ways, none would be the greatest.
+    /// A maximum is compared with its terms, which depend on it: rounded in two ways, none would be the greatest.
     Compared,
     /// One value that a large kernel would compute once per thread.
     Scalar,
@@ -425,7 +425,7 @@ impl fmt::Display for Decision {
             Reason::ThroughReduces => f.write_str("a Reduce inside another Reduce's loop"),
             Reason::SumOfSums => f.write_str("a sum of sums"),
             Reason::NotPrefix => f.write_str("a Reduce would repeat in a loop it does not depend on"),
-            Reason::Compared => f.write_str("the gradient of a maximum compares what depends on it"),
+            Reason::Compared => f.write_str("a maximum that is compared with its terms depends on it"),
             Reason::Scalar => f.write_str("one value, used by a large kernel"),
             Reason::Full => f.write_str("the kernel is at its limit of nodes"),
             Reason::AfterReduce => f.write_str("its Reduce is needed several times"),
