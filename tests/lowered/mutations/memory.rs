@@ -11,7 +11,7 @@ pub type Contents = Vec<Array>;
 /// Several sets of values: small whole numbers, fractions, negative ones, large ones, ascending, descending, ties, fractions of large
 /// numbers, and with nan, -0 and infinities among them.
 pub fn of(graph: &Graph, sink: NodeId) -> Vec<Contents> {
-    (0..10).map(|filling| filled(graph, sink, filling)).collect()
+    (0..12).map(|filling| filled(graph, sink, filling)).collect()
 }
 
 fn filled(graph: &Graph, sink: NodeId, filling: u64) -> Contents {
@@ -43,6 +43,10 @@ fn filled(graph: &Graph, sink: NodeId, filling: u64) -> Contents {
                 Const::float(dtype, [f64::NAN, f64::INFINITY, -0.0, f64::NEG_INFINITY, 0.0, 1.0, -1.0][dice.usize(..7)])
             }
             8 => Const::int(dtype, dice.i128(0..2)),
+            // Nearly too large, and nearly nothing.
+            10 if dtype.is_float() => Const::float(dtype, [3e38, -3e38, 6e4, -6e4, 1e-40, -1e-7, 1.0][dice.usize(..7)]),
+            // Equal ones that are no integers.
+            11 => Const::float(dtype, dice.i128(-4..5) as f64 * 0.5),
             9 => Const::float(dtype, (dice.f64() - 0.5) * 1e4),
             _ => Const::int(dtype, dice.i128(-300..300)),
         };
