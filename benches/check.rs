@@ -29,7 +29,7 @@ pub fn selected() -> bool {
 pub fn run() -> Result<(), Error> {
     let sizes = [768 * 3072, 4096 * 1024, LARGE];
     let memory = sizes.into_iter().flat_map(|elements| [Resource::Copy(elements), Resource::Read(elements)]);
-    let words = [Words::I16, Words::Bf16].into_iter().filter(|words| words.are_there()).map(Resource::Words);
+    let words = [Words::Bytes, Words::Bf16].into_iter().filter(|words| words.are_there()).map(Resource::Words);
     let arithmetic = [Resource::Fma, Resource::Exponentials].into_iter().chain(words);
     let resources: Vec<Resource> = arithmetic.chain(memory).chain([Resource::Rows(4096)]).collect();
     let chosen: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with('-') && word != "check").collect();

@@ -47,11 +47,11 @@ fn products() -> Vec<Workload> {
         })
     };
     let is_used = |words: &Words| {
-        let half = match words {
-            Words::I16 => DType::I16,
+        let numbers = match words {
+            Words::Bytes => DType::U8,
             Words::Bf16 => DType::BF16,
         };
-        words.are_there() && Processor::chosen().is_ok_and(|processor| processor.dots.contains(&half))
+        words.are_there() && Processor::chosen().is_ok_and(|processor| processor.dots.contains(&numbers))
     };
     let narrow = |name: &str, dtype: DType, words: Option<Words>| {
         let side = 1024;
@@ -69,7 +69,7 @@ fn products() -> Vec<Workload> {
         narrow("f16", DType::F16, None),
         narrow("bf16", DType::BF16, Some(Words::Bf16)),
         narrow("bf16/strict", DType::BF16, None),
-        narrow("i8", DType::I8, Some(Words::I16)),
+        narrow("i8", DType::I8, Some(Words::Bytes)),
     ]);
     workloads.extend([
         turned("tn", |inputs| vec![inputs[0].transpose(0, 1).matmul(&inputs[1])]),

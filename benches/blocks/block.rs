@@ -144,7 +144,7 @@ pub enum Unit {
     F32,
     /// Dot products of pairs of bf16.
     Bf16,
-    /// Dot products of pairs of i16, which i8 are widened to.
+    /// Dot products of words of four bytes.
     I8,
 }
 

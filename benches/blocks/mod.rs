@@ -246,7 +246,7 @@ fn arithmetic(work: &Work, threads: usize) -> Vec<Limit> {
     let words = match work.unit {
         Unit::F32 => None,
         Unit::Bf16 => Some(Words::Bf16),
-        Unit::I8 => Some(Words::I16),
+        Unit::I8 => Some(Words::Bytes),
     };
     let words = words.filter(|words| words.are_there()).map(Resource::Words);
     words.into_iter().chain([Resource::Fma]).map(|resource| Limit { resource, threads }).collect()

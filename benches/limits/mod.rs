@@ -85,7 +85,7 @@ impl Limit {
     pub fn measure(self) -> Measure {
         match self.resource {
             Resource::Fma => Measure::Flops(fma::flops() * self.threads as f64),
-            Resource::Words(_) => Measure::Flops(words::operations() * self.threads as f64),
+            Resource::Words(words) => Measure::Flops(words.operations() * self.threads as f64),
             Resource::Exponentials => Measure::Elements(exponentials::COUNT * self.threads as f64),
             Resource::Copy(elements) => Measure::Bytes(2.0 * memory::bytes(elements)),
             Resource::Read(elements) => Measure::Bytes(memory::bytes(elements)),
@@ -130,7 +130,7 @@ impl Machine {
 
     /// The limits of this machine, those of memory far beyond the caches.
     pub fn limits(&self) -> Vec<Limit> {
-        let words = [Words::I16, Words::Bf16].into_iter().filter(|words| words.are_there()).map(Resource::Words);
+        let words = [Words::Bytes, Words::Bf16].into_iter().filter(|words| words.are_there()).map(Resource::Words);
         [Resource::Fma, Resource::Exponentials, Resource::Copy(LARGE), Resource::Read(LARGE)]
             .into_iter()
             .chain(words)

@@ -1,4 +1,4 @@
-//! The peak of instructions that multiply two numbers a lane: of i16 into i32, and of bf16 into f32.
+//! The peak of instructions that multiply words: of four bytes into i32, and of two bf16 into f32.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use super::team;
 const STEPS: u64 = 50_000;
 /// Enough to cover the latency; they fit the registers beside the operands.
 const CHAINS: usize = 24;
-/// Products and sums of a vector of 16 words.
-const OPERATIONS: usize = 4 * 16;
+/// Words of a vector.
+const LANES: usize = 16;
 
 /// What the words are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Words {
-    /// Products of i16, summed in i32.
-    I16,
+    /// Products of bytes, summed in i32.
+    Bytes,
     /// Products of bf16, summed in f32.
     Bf16,
 }
@@ -51,15 +51,15 @@ mod architecture {
         };
     }
 
-    kernel!(i16_words, "avx512f,avx512vnni", __m512i, __m512i, |sum, a, b| _mm512_dpwssd_epi32(sum, a, b));
+    kernel!(byte_words, "avx512f,avx512vnni", __m512i, __m512i, |sum, a, b| _mm512_dpbusd_epi32(sum, a, b));
     kernel!(bf16_words, "avx512f,avx512bf16", __m512, __m512bh, |sum, a, b| _mm512_dpbf16_ps(sum, a, b));
 
     pub(super) fn run(words: Words) -> Option<fn(u64, i32) -> i32> {
         let avx512 = is_x86_feature_detected!("avx512f");
         match words {
             // SAFETY: this processor has the features.
-            Words::I16 if avx512 && is_x86_feature_detected!("avx512vnni") => {
-                Some(|steps, word| unsafe { i16_words(steps, word) })
+            Words::Bytes if avx512 && is_x86_feature_detected!("avx512vnni") => {
+                Some(|steps, word| unsafe { byte_words(steps, word) })
             }
             // SAFETY: as above.
             Words::Bf16 if avx512 && is_x86_feature_detected!("avx512bf16") => {
@@ -83,18 +83,22 @@ impl Words {
         architecture::run(self).is_some()
     }
 
+    /// Products and sums of one thread in one iteration.
+    pub(super) fn operations(self) -> f64 {
+        let numbers = match self {
+            Self::Bytes => 4,
+            Self::Bf16 => 2,
+        };
+        (2 * numbers * LANES * CHAINS) as f64 * STEPS as f64
+    }
+
     /// As limits are called.
     pub fn name(self) -> &'static str {
         match self {
-            Self::I16 => "i16",
+            Self::Bytes => "i8",
             Self::Bf16 => "bf16",
         }
     }
-}
-
-/// Operations of one thread in one iteration.
-pub(super) fn operations() -> f64 {
-    (OPERATIONS * CHAINS) as f64 * STEPS as f64
 }
 
 /// The time in which every one of the threads does so many iterations.
