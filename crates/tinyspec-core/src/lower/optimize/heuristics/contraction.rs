@@ -1,4 +1,4 @@
-//! Sums of products over a register tile: matrix products and convolutions.
+//! Sums and maxima over a register tile: matrix products, convolutions, distances.
 //!
 //! One operand, the *panel*, is read in vectors along the *lane* axis; of the other, the *rows*, single elements are
 //! multiplied into all of them. Which output axis becomes the lane is a matter of cost.
@@ -15,7 +15,7 @@ use crate::lower::optimize::transforms::{Copier, Padto, Stage, Tc};
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, AxisType, NodeId, Op};
 
-/// `out[…] = Σ rows[…] · panel[…, lane]` with a register tile. Axes are positions of original ranges.
+/// `out[…] = Σ rows[…] · panel[…, lane]`, or another function of both, with a register tile. Axes are positions of original ranges.
 pub(super) struct Contraction {
     /// The access that vectors are read from.
     panel: usize,
@@ -69,7 +69,7 @@ const SHORT_ROW_BYTES: f64 = 512.0;
 const FAR: f64 = 1.05;
 
 impl Planner<'_> {
-    /// The cheapest tile, if the kernel is a sum of products.
+    /// The cheapest tile, if the kernel is a sum of products, or of what else is made of two operands.
     pub(super) fn contraction(&self) -> Option<Tile> {
         let [reduction] = self.kernel.reductions.as_slice() else { return None };
         // A tile along a loop that the sum does not follow would compute it again for each trip.
@@ -360,8 +360,8 @@ impl Planner<'_> {
         rows > tile.heights.iter().map(|&(_, height)| height).product()
     }
 
-    /// As many terms at once as a word holds, where the target has an instruction for them: along the range that is contiguous in memory, if
-    /// there is one.
+    /// As many terms at once as a word holds, where the target has an instruction for them: along the range that is contiguous in
+    /// memory, if there is one.
     fn words(&mut self) {
         let Some(product) = self.kernel.product.as_ref() else { return };
         let Some(trips) = product.on(self.target).map(numbers_of_word) else { return };

@@ -38,9 +38,10 @@ pub fn choose(graph: &Graph, kernel: &Kernel, target: &Target) -> Vec<OptOp> {
         return planner.scan(&carried);
     }
     let contraction = planner.contraction();
-    let is_certain = contraction.is_none() || planner.factors().is_some();
+    // Terms that are no products may take so long that reading operands once saves little.
+    let is_other = contraction.is_some() && planner.factors().is_none();
     let tiles = planner.tiles(contraction);
-    let vectors = (tiles.is_empty() || !is_certain).then(|| planner.clone().vectorize());
+    let vectors = (tiles.is_empty() || is_other).then(|| planner.clone().vectorize());
     planner.cheapest(tiles.into_iter().chain(vectors)).unwrap_or_default()
 }
 
