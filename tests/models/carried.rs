@@ -186,6 +186,29 @@ fn states_that_are_read_seldom_cost_the_same_each_time() -> Result<()> {
     Ok(())
 }
 
+/// A thread for each step makes a state and its average; only the average is read, and not in each step.
+#[test]
+fn a_state_below_another_is_computed_with_it() -> Result<()> {
+    let _alone = crate::alone();
+    for every in [1, 2, 7] {
+        let (mut state, mut average) = (Tensor::zeros([8]), Tensor::zeros([8]));
+        let mut plans = vec![];
+        for step in 0..84 {
+            let make = || {
+                let next = (&state * 0.9 + 0.1).tanh();
+                (next.clone(), &average * 0.9 + &next * 0.1)
+            };
+            (state, average) = std::thread::scope(|scope| scope.spawn(make).join().expect("a step"));
+            if step % every == 0 {
+                average.mean(.., false).item::<f32>()?;
+                plans.push(counters().plans);
+            }
+        }
+        assert_eq!(plans[plans.len() / 2], plans[plans.len() - 1], "read every {every}: {plans:?}");
+    }
+    Ok(())
+}
+
 /// A value that a program makes before a loop, and never reads itself, is computed once, not in each step.
 #[test]
 fn what_a_loop_needs_again_is_computed_once() -> Result<()> {

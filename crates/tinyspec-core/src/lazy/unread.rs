@@ -107,12 +107,13 @@ fn among(candidates: VecDeque<Weak<Node>>, last_run: u64) -> (Vec<Arc<Node>>, Ve
     let (mut states, mut waiting) = (vec![], vec![]);
     let mut open: VecDeque<Arc<Node>> = candidates.iter().filter_map(Weak::upgrade).collect();
     let mut met: FxHashSet<*const Node> = open.iter().map(Arc::as_ptr).collect();
+    let mut explored: FxHashSet<*const Node> = FxHashSet::default();
     let most = open.len() + OTHERS;
     while let Some(candidate) = open.pop_front() {
         if candidate.is_unheld() || !candidate.is_lazy() {
             continue;
         }
-        let Found { is_state, held } = search(&candidate, last_run);
+        let Found { is_state, held } = search(&candidate, last_run, &mut explored);
         if is_state {
             states.push(candidate);
         } else if !held.is_empty() {
@@ -136,15 +137,18 @@ struct Found {
 }
 
 /// Searches what a tensor depends on other than through held ones, the oldest first: a state leads to the one before it, and from
-/// there to still older ones.
-fn search(tensor: &Arc<Node>, last_run: u64) -> Found {
+/// there to still older ones. Of a state only what no search has `explored` is searched on, for the held tensors.
+fn search(tensor: &Arc<Node>, last_run: u64, explored: &mut FxHashSet<*const Node>) -> Found {
     let mut found = Found { is_state: false, held: vec![] };
     let mut open = BinaryHeap::from([Oldest(tensor.clone())]);
     let mut met: FxHashSet<*const Node> = FxHashSet::default();
     while let Some(Oldest(node)) = open.pop() {
         if !Arc::ptr_eq(&node, tensor) && node.was_tensor() && node.age < tensor.last_run {
             found.is_state = true;
-            return found;
+            continue;
+        }
+        if !explored.insert(Arc::as_ptr(&node)) && found.is_state {
+            continue;
         }
         for source in node.sources() {
             if source.oldest_lazy() >= last_run || !source.is_lazy() || !met.insert(Arc::as_ptr(&source)) {
@@ -159,7 +163,7 @@ fn search(tensor: &Arc<Node>, last_run: u64) -> Found {
         if met.len() > NODES {
             // So much work is done once.
             found.is_state = true;
-            return found;
+            break;
         }
     }
     found

@@ -3,7 +3,7 @@
 //! A comparison of a maximum or minimum with its terms expects one of them to be equal and none to be beyond. A sum below them that
 //! each kernel computes for itself may be rounded in two ways, and then none is equal. Such sums are computed once.
 
-use tinyspec_ir::{Arg, Graph, NodeId, Op};
+use tinyspec_ir::{Arg, Const, Graph, NodeId, Op};
 
 /// Nodes between a comparison and a maximum that are looked at, at most.
 const NEAR: usize = 32;
@@ -30,7 +30,8 @@ pub(super) fn sums_below_compared_maxima(graph: &Graph, live: &[NodeId]) -> Vec<
     sums
 }
 
-/// Whether a float is made of a maximum by what keeps it exact: a view, a sign, a choice, a difference to something.
+/// Whether a float is made of a maximum by what keeps it exact: a view, a sign, a choice, a difference from data. (A share of it, or what
+/// lies a little below, is a threshold, which no term is expected to be equal to.)
 fn has_maximum(graph: &Graph, side: NodeId) -> bool {
     let mut open = vec![side];
     let mut met = 0;
@@ -40,9 +41,19 @@ fn has_maximum(graph: &Graph, side: NodeId) -> bool {
             _ if !graph.dtype(node).is_float() => {}
             (_, Arg::Reduce { op: Op::Max, .. }) => return true,
             (op, _) if op.is_view() => open.push(graph.source(node, 0)),
+            (Op::Mul, _) if number(graph, graph.source(node, 1)).is_none_or(|number| number.abs() != 1.0) => {}
+            (Op::Add, _) if number(graph, graph.source(node, 1)).is_some() => {}
             (Op::Add | Op::Mul | Op::Max | Op::Where | Op::Cast, _) => open.extend(graph.sources(node)),
             _ => {}
         }
     }
     false
+}
+
+/// The number that a constant is, perhaps expanded.
+fn number(graph: &Graph, mut node: NodeId) -> Option<f64> {
+    while graph.op(node).is_view() {
+        node = graph.source(node, 0);
+    }
+    graph.as_const(node).and_then(Const::as_float)
 }

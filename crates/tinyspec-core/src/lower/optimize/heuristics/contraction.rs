@@ -1,4 +1,4 @@
-//! Sums and maxima over a register tile: matrix products, convolutions, distances.
+//! Sums over a register tile: matrix products, convolutions, distances.
 //!
 //! One operand, the *panel*, is read in vectors along the *lane* axis; of the other, the *rows*, single elements are
 //! multiplied into all of them. Which output axis becomes the lane is a matter of cost.
@@ -121,9 +121,14 @@ impl Planner<'_> {
         (self.graph.op(product) == Op::Mul).then_some([self.loaded(a)?, self.loaded(b)?])
     }
 
-    /// The two accesses that the terms of different results share, whatever is computed of them, as by a distance.
+    /// The two accesses that the terms of different sums share, whatever is computed of them, as by a distance. (Maxima that keep nans
+    /// take more instructions than a tile saves.)
     fn operands(&self) -> Option<[usize; 2]> {
         let [reduction] = self.kernel.reductions.as_slice() else { return None };
+        let dtype = self.graph.dtype(reduction.node);
+        if dtype.is_float() && matches!(self.graph.arg(reduction.node), Arg::Reduce { op: Op::Max, .. }) {
+            return None;
+        }
         let terms = self.graph.reachable(&[self.graph.source(reduction.node, 0)]);
         let outputs = self.outputs();
         let is_shared = |&access: &usize| {
