@@ -15,7 +15,7 @@ fn types<B>(x: &Tensor<f32, B, 64>) -> Tensor<f32, B, 64> {
     let a: f32 = x.relu();
     let b: Tensor<f32, B, 64> = 1.0;
     let c: Tensor = x;
-    a + b + c
+    b + a + c
 }
 
 #[function]
