@@ -83,7 +83,7 @@ impl Words {
         architecture::run(self).is_some()
     }
 
-    /// Products and sums of one thread in one iteration.
+    /// Multiplications and additions that one thread performs in an iteration.
     pub(super) fn operations(self) -> f64 {
         let numbers = match self {
             Self::Bytes => 4,
@@ -92,7 +92,7 @@ impl Words {
         (2 * numbers * LANES * CHAINS) as f64 * STEPS as f64
     }
 
-    /// As limits are called.
+    /// The name in that of its limit.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bytes => "i8",

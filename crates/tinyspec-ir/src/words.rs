@@ -1,9 +1,9 @@
-//! Words of several numbers, which one instruction multiplies and adds to a sum (Wmma).
+//! Words of packed numbers, the operands of a packed dot product (Wmma).
 
 use crate::{DType, Graph, NodeId, Op};
 
-/// What words of this dtype hold, where the products are added to a sum of that one: two I16, two BF16, or four bytes. Of these
-/// the first word's are U8, the second word's I8; U8 stands for both.
+/// The numbers packed into a word, given the dtypes of the word and of the sum: two I16, two BF16, or four bytes. Bytes are unsigned in
+/// the first operand and signed in the second; the result U8 stands for this pair.
 ///
 /// ```
 /// use tinyspec_ir::{DType, words::numbers};
@@ -20,7 +20,12 @@ pub const fn numbers(word: DType, sum: DType) -> Option<DType> {
     }
 }
 
-/// What the words of a Wmma hold; none of another op.
+/// How many such numbers a word holds.
+pub const fn count(numbers: DType) -> usize {
+    size_of::<u32>() / numbers.size()
+}
+
+/// The numbers packed into the words of a Wmma; none for another op.
 pub fn of(graph: &Graph, node: NodeId) -> Option<DType> {
     let (Op::Wmma, &[word, _, sum]) = (graph.op(node), graph.sources(node)) else { return None };
     numbers(graph.dtype(word), graph.dtype(sum))

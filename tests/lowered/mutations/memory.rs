@@ -43,11 +43,11 @@ fn filled(graph: &Graph, sink: NodeId, filling: u64) -> Contents {
                 Const::float(dtype, [f64::NAN, f64::INFINITY, -0.0, f64::NEG_INFINITY, 0.0, 1.0, -1.0][dice.usize(..7)])
             }
             8 => Const::int(dtype, dice.i128(0..2)),
-            // Nearly too large, and nearly nothing.
-            10 if dtype.is_float() => Const::float(dtype, [3e38, -3e38, 6e4, -6e4, 1e-40, -1e-7, 1.0][dice.usize(..7)]),
-            // Equal ones that are no integers.
-            11 => Const::float(dtype, dice.i128(-4..5) as f64 * 0.5),
             9 => Const::float(dtype, (dice.f64() - 0.5) * 1e4),
+            // Close to overflow and to underflow.
+            10 if dtype.is_float() => Const::float(dtype, [3e38, -3e38, 6e4, -6e4, 1e-40, -1e-7, 1.0][dice.usize(..7)]),
+            // Ties of fractions.
+            11 => Const::float(dtype, dice.i128(-4..5) as f64 * 0.5),
             _ => Const::int(dtype, dice.i128(-300..300)),
         };
         let lanes = (0..count).map(|position| value(position).bits).collect();

@@ -8,7 +8,7 @@
 use super::{Node, Walk};
 use rustc_hash::FxHashSet;
 use std::cell::RefCell;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -25,12 +25,12 @@ static LAST_RUN: AtomicU64 = AtomicU64::new(0);
 
 /// The least capacity for candidates.
 const ROOM: usize = 64;
-/// Waiting candidates that a run searches at most: a program may hold thousands of lazy tensors.
+/// The most waiting candidates that a run searches: a program may hold thousands of lazy tensors.
 const CANDIDATES: usize = 16;
-/// Nodes that are searched at most for a tensor, and held ones among them that are noted.
+/// The most nodes that the search for one tensor visits, and the most held tensors that it collects.
 const NODES: usize = 4096;
 const HELD: usize = 16;
-/// Held tensors that candidates depend on, and that are candidates of a run too, at most.
+/// The most held tensors below the candidates that a run treats as candidates, too.
 const OTHERS: usize = 64;
 
 struct Unread {
@@ -136,13 +136,14 @@ struct Found {
     held: Vec<Arc<Node>>,
 }
 
-/// Searches what a tensor depends on other than through held ones, the oldest first: a state leads to the one before it, and from
-/// there to still older ones. Of a state only what no search has `explored` is searched on, for the held tensors.
+/// Walks what a tensor depends on up to the nearest held tensors, oldest first: the predecessor of a state is older than the other
+/// operands that the state is made of. Once the tensor is known to be a state, nodes that another search has `explored` are skipped:
+/// the walk goes on only for the held tensors.
 fn search(tensor: &Arc<Node>, last_run: u64, explored: &mut FxHashSet<*const Node>) -> Found {
     let mut found = Found { is_state: false, held: vec![] };
-    let mut open = BinaryHeap::from([Oldest(tensor.clone())]);
+    let mut open = BTreeMap::from([(tensor.age, tensor.clone())]);
     let mut met: FxHashSet<*const Node> = FxHashSet::default();
-    while let Some(Oldest(node)) = open.pop() {
+    while let Some((_, node)) = open.pop_first() {
         if !Arc::ptr_eq(&node, tensor) && node.was_tensor() && node.age < tensor.last_run {
             found.is_state = true;
             continue;
@@ -155,39 +156,16 @@ fn search(tensor: &Arc<Node>, last_run: u64, explored: &mut FxHashSet<*const Nod
                 continue;
             }
             if source.is_unheld() {
-                open.push(Oldest(source));
+                open.insert(source.age, source);
             } else if found.held.len() < HELD {
                 found.held.push(source);
             }
         }
         if met.len() > NODES {
-            // So much work is done once.
+            // Computed now, so much work is done only once.
             found.is_state = true;
             break;
         }
     }
     found
 }
-
-/// A node in a queue that the oldest leaves first.
-struct Oldest(Arc<Node>);
-
-impl Ord for Oldest {
-    fn cmp(&self, other: &Oldest) -> std::cmp::Ordering {
-        other.0.age.cmp(&self.0.age)
-    }
-}
-
-impl PartialOrd for Oldest {
-    fn partial_cmp(&self, other: &Oldest) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Oldest {
-    fn eq(&self, other: &Oldest) -> bool {
-        self.0.age == other.0.age
-    }
-}
-
-impl Eq for Oldest {}

@@ -92,8 +92,8 @@ fn gradients_of_weights_whose_channels_become_pixels() -> Result<(), Error> {
     Ok(())
 }
 
-/// Narrow integers that meet in one instruction, with and without signs, with the least of all among them, in both orders in
-/// memory, convolved too; sizes leave parts of tiles and of words.
+/// Packed dot products of signed and unsigned narrow integers, including the least values, in both memory orders and in convolutions;
+/// sizes leave partial tiles and partial words.
 #[test]
 fn products_of_narrow_integers() -> Result<(), Error> {
     const NARROW: [DType; 3] = [DType::I8, DType::U8, DType::I16];

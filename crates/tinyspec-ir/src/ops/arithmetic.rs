@@ -1,7 +1,8 @@
 //! Binary ops with promotion, comparisons, and the spec's shorthands (Neg, Sub, CmpGt, …).
 
 use super::{cast, dtype_of, in_wide_of, like, promote, to_float};
-use crate::{Arg, Builder, Const, DType, Error, ErrorKind, NodeId, Op, Result};
+use crate::masks::repeated;
+use crate::{Arg, Builder, Const, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 fn binary(b: &mut dyn Builder, name: &str, op: Op, x: NodeId, y: NodeId) -> Result<NodeId> {
     let (x, y) = promote(b, name, x, y)?;
@@ -26,6 +27,13 @@ pub fn neg(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     }
     let minus = b.constant(Const::int(dtype_of(b, x), -1));
     b.alu(Op::Mul, &[x, minus])
+}
+
+/// The `x` whose [`neg`] a node is.
+pub fn negated(graph: &Graph, node: NodeId) -> Option<NodeId> {
+    let (Op::Mul, &[x, factor]) = (graph.op(node), graph.sources(node)) else { return None };
+    let minus = Const::int(graph.dtype(node), -1);
+    (graph.as_const(repeated(graph, factor)) == Some(minus)).then_some(x)
 }
 
 /// `x - y`: Add of Neg.

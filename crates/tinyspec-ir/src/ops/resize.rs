@@ -312,7 +312,7 @@ impl Resampling<'_> {
         cast(b, mixed, float)
     }
 
-    /// The gradient as a gather: each element of the operand contributes to consecutive results, whose number is bounded by a constant.
+    /// The gradient as a gather: each operand element contributes to a bounded number of consecutive results.
     fn backward(&self, b: &mut dyn Builder, g: NodeId, axis: usize) -> Result<NodeId> {
         let dtype = self.dtype();
         let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(dtype, value as i128));

@@ -15,15 +15,11 @@ impl Renderer<'_, '_> {
             return Err(self.unsupported(node, "it takes two words and a sum"));
         };
         let operands = [self.value_in(a, lanes)?, self.value_in(b, lanes)?, self.value_in(sum, lanes)?];
-        let of = match words::of(self.graph, node) {
-            Some(DType::U8) => Kind::I8,
-            Some(DType::BF16) => Kind::BFloat,
-            _ => Kind::I16,
-        };
-        self.of_words(of, operands)
+        let numbers = words::of(self.graph, node).ok_or_else(|| self.unsupported(node, "no words of such numbers"))?;
+        self.of_words(numbers, operands)
     }
 
-    fn of_words(&mut self, of: Kind, operands: [Value; 3]) -> Result<Value> {
+    fn of_words(&mut self, numbers: DType, operands: [Value; 3]) -> Result<Value> {
         let lanes = operands[2].lanes;
         let most_lanes = self.target.lanes(DType::F32) as u32;
         let part = |renderer: &Self, lanes: &[u32]| -> Result<[Value; 3]> {
@@ -33,28 +29,33 @@ impl Renderer<'_, '_> {
         match lanes {
             1 => {
                 let [a, b, sum] = operands.map(|value| self.emit.splat(value, LEAST_LANES));
-                let wide = self.instruction_of_words(of, [a?, b?, sum?])?;
+                let wide = self.instruction_of_words(numbers, [a?, b?, sum?])?;
                 self.emit.extract(wide, 0)
             }
             _ if lanes < LEAST_LANES => {
                 let wide: Vec<u32> = (0..LEAST_LANES).map(|lane| lane % lanes).collect();
-                let value = self.instruction_of_words(of, part(self, &wide)?)?;
+                let value = self.instruction_of_words(numbers, part(self, &wide)?)?;
                 let narrow: Vec<u32> = (0..lanes).collect();
                 self.emit.shuffle(value, value, &narrow)
             }
             _ if lanes > most_lanes => {
                 let (all, half): (Vec<u32>, usize) = ((0..lanes).collect(), lanes as usize / 2);
-                let low = self.of_words(of, part(self, &all[..half])?)?;
-                let high = self.of_words(of, part(self, &all[half..])?)?;
+                let low = self.of_words(numbers, part(self, &all[..half])?)?;
+                let high = self.of_words(numbers, part(self, &all[half..])?)?;
                 self.emit.shuffle(low, high, &all)
             }
-            _ => self.instruction_of_words(of, operands),
+            _ => self.instruction_of_words(numbers, operands),
         }
     }
 
-    fn instruction_of_words(&mut self, of: Kind, [a, b, sum]: [Value; 3]) -> Result<Value> {
+    fn instruction_of_words(&mut self, numbers: DType, [a, b, sum]: [Value; 3]) -> Result<Value> {
         let (lanes, kind) = (sum.lanes, sum.kind);
-        let count = if of == Kind::I8 { 4 * lanes } else { 2 * lanes };
+        let of = match numbers {
+            DType::U8 => Kind::I8,
+            DType::BF16 => Kind::BFloat,
+            _ => Kind::I16,
+        };
+        let count = words::count(numbers) as u32 * lanes;
         let parts = || -> Result<[Value; 3]> {
             Ok([sum, self.emit.reinterpret(a, of, count)?, self.emit.reinterpret(b, of, count)?])
         };

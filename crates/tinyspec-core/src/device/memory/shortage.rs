@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 static RELEASE: OnceLock<fn() -> bool> = OnceLock::new();
 
-/// Registers `release`, which is called before an allocation fails and returns whether it has freed anything.
+/// Registers a function that is called when an allocation is about to fail. It returns whether it has freed any memory.
 pub(crate) fn on_shortage(release: fn() -> bool) {
     let _ = RELEASE.set(release);
 }

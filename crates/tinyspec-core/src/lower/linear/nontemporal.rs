@@ -102,7 +102,7 @@ fn pieces(graph: &Graph, list: &[NodeId]) -> (Vec<Piece>, FxHashSet<NodeId>) {
     let (mut pieces, mut ends) = (Vec::new(), FxHashSet::default());
     let Some((&range, rest)) = list.split_first() else { return (pieces, ends) };
     let is_end = |node: NodeId| graph.op(node) == Op::End && graph.source(node, 1) == range;
-    // The second version that is open, and whether it is rare.
+    // The second version of a body that the walk is inside of, and whether it runs rarely.
     let mut second: Option<(NodeId, bool)> = None;
     for (&node, &before) in rest.iter().zip(list).take_while(|&(&node, _)| !is_end(node)) {
         match (graph.op(node), second) {

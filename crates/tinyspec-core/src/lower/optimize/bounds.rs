@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
 use tinyspec_ir::instruction::Instruction;
+use tinyspec_ir::ops::arithmetic::negated;
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{Arg, Builder, Const, Graph, NodeId, Op, Result};
 
@@ -55,10 +56,9 @@ fn is_positive(graph: &Graph, node: NodeId) -> bool {
 fn is_from_greatest(graph: &Graph, node: NodeId) -> bool {
     let (Op::Add, &[a, b]) = (graph.op(node), graph.sources(node)) else { return false };
     [(a, b), (b, a)].into_iter().any(|(x, minus)| {
-        let (Op::Mul, &[greatest, factor]) = (graph.op(minus), graph.sources(minus)) else { return false };
+        let Some(greatest) = negated(graph, minus) else { return false };
         let is_maximum = matches!(graph.arg(greatest), Arg::Reduce { op: Op::Max, .. });
-        let is_minus = graph.as_const(factor).and_then(Const::as_float) == Some(-1.0);
-        is_maximum && is_minus && is_one_of(graph, x, greatest)
+        is_maximum && is_one_of(graph, x, greatest)
     })
 }
 

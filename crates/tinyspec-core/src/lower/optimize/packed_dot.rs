@@ -16,15 +16,10 @@ pub struct Product {
     pub loads: [NodeId; 2],
     /// The Casts around them.
     pub casts: [NodeId; 2],
-    /// Ranges of which several trips may become a word.
+    /// Ranges along which consecutive trips may be packed into a word.
     pub ranges: SmallVec<[NodeId; 2]>,
     /// What words may hold, as [`tinyspec_ir::words`] lists it, the shortest numbers first.
     pub numbers: &'static [DType],
-}
-
-/// How many numbers a word holds.
-pub(super) fn numbers_of_word(numbers: DType) -> i64 {
-    (size_of::<u32>() / numbers.size()) as i64
 }
 
 impl Product {

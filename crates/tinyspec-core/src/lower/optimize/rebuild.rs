@@ -18,7 +18,8 @@ use smallvec::SmallVec;
 use stage::Form;
 use tinyspec_backends::Target;
 use tinyspec_ir::affine::{Affine, less};
-use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Const, Graph, NodeId, Op, Result};
+use tinyspec_ir::ops::arithmetic;
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
 /// A kernel that fills a temporary for another one. The temporaries are Params behind those of the kernel that reads them, in
 /// the order of the kernels that fill them.
@@ -97,9 +98,9 @@ struct Rebuild<'k> {
     copied_before: Vec<NodeId>,
     /// Nodes that were looked at.
     done: Vec<bool>,
-    /// Which number of a word is meant where a range of words is.
+    /// The element of a packed word that is being built: an offset along the range that is packed.
     part: i64,
-    /// What each term of the sum of products has too much, if words changed its factors.
+    /// What biasing the factors adds to each term of the kernel's only sum; subtracted from the result.
     excess: Option<NodeId>,
     /// Threads of a workgroup share LOCAL memory.
     shares: bool,
@@ -401,13 +402,13 @@ impl Rebuild<'_> {
         // In the order of the schedule.
         loops.sort();
         let arg = graph.arg(node).clone();
-        let sum = over_loops(graph, value, &loops, arg.clone())?;
+        let sum = reduced(graph, value, &loops, arg.clone())?;
         let sum = match self.excess {
-            Some(excess) if self.kernel.product.as_ref().is_some_and(|product| product.node == old[0]) => {
-                let excess = over_loops(graph, excess, &loops, arg)?;
-                minus(graph, sum, excess)?
+            Some(excess) => {
+                let excess = reduced(graph, excess, &loops, arg)?;
+                arithmetic::sub(graph, sum, excess)?
             }
-            _ => sum,
+            None => sum,
         };
         self.new[node.index()] = Some(sum);
         Ok(())
@@ -432,19 +433,13 @@ impl Rebuild<'_> {
 }
 
 /// A load that leaves memory alone where `gate` is false.
-/// A Reduce over these loops, of a value that is one term if there are none.
-fn over_loops(graph: &mut Graph, value: NodeId, loops: &[NodeId], arg: Arg) -> Result<NodeId> {
+/// Reduces a value over these loops. Without loops it is the only term, and the result.
+fn reduced(graph: &mut Graph, value: NodeId, loops: &[NodeId], arg: Arg) -> Result<NodeId> {
     if loops.is_empty() {
         return Ok(value);
     }
     let sources: SmallVec<[NodeId; 4]> = std::iter::once(value).chain(loops.iter().copied()).collect();
     graph.add(Op::Reduce, &sources, arg)
-}
-
-fn minus(graph: &mut Graph, a: NodeId, b: NodeId) -> Result<NodeId> {
-    let minus = graph.constant(Const::int(graph.dtype(b), -1));
-    let minus = graph.alu(Op::Mul, &[b, minus])?;
-    graph.alu(Op::Add, &[a, minus])
 }
 
 fn gated_load(graph: &mut Graph, buffer: NodeId, index: &Affine, alt: NodeId, gate: Option<NodeId>) -> Result<NodeId> {

@@ -3,6 +3,7 @@
 //! A comparison of a maximum or minimum with its terms expects one of them to be equal and none to be beyond. A sum below them that
 //! each kernel computes for itself may be rounded in two ways, and then none is equal. Such sums are computed once.
 
+use tinyspec_ir::masks::repeated;
 use tinyspec_ir::{Arg, Const, Graph, NodeId, Op};
 
 /// Nodes between a comparison and a maximum that are looked at, at most.
@@ -50,10 +51,6 @@ fn has_maximum(graph: &Graph, side: NodeId) -> bool {
     false
 }
 
-/// The number that a constant is, perhaps expanded.
-fn number(graph: &Graph, mut node: NodeId) -> Option<f64> {
-    while graph.op(node).is_view() {
-        node = graph.source(node, 0);
-    }
-    graph.as_const(node).and_then(Const::as_float)
+fn number(graph: &Graph, node: NodeId) -> Option<f64> {
+    graph.as_const(repeated(graph, node)).and_then(Const::as_float)
 }

@@ -6,6 +6,7 @@
 use super::movement::dims;
 use super::split_reduce::SplitReduce;
 use tinyspec_ir::dim::shape;
+use tinyspec_ir::ops::arithmetic::negated;
 use tinyspec_ir::{Arg, Axes, Builder, Const, Graph, NodeId, Op, Result};
 
 /// A sum of squares of what x differs by from the mean of x.
@@ -23,11 +24,7 @@ impl Variance {
         };
         let (Op::Mul, &[a, b]) = (graph.op(square), graph.sources(square)) else { return None };
         let (true, Op::Add, &[x, minus]) = (a == b, graph.op(a), graph.sources(a)) else { return None };
-        let negated = |node: NodeId| {
-            let (Op::Mul, &[value, factor]) = (graph.op(node), graph.sources(node)) else { return None };
-            (graph.as_const(factor)?.as_float() == Some(-1.0)).then_some(value)
-        };
-        let (x, mean) = negated(minus).map(|mean| (x, mean)).or_else(|| Some((minus, negated(x)?)))?;
+        let (x, mean) = negated(graph, minus).map(|mean| (x, mean)).or_else(|| Some((minus, negated(graph, x)?)))?;
         let (whole, of_mean) = (dims(graph, x).ok()?, dims(graph, mean).ok()?);
         let lead = whole.len().checked_sub(of_mean.len())?;
         let is_one = |axis: u32| (axis as usize).checked_sub(lead).is_none_or(|axis| of_mean[axis] == 1);

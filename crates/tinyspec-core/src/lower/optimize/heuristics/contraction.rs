@@ -7,13 +7,12 @@ mod blocks;
 
 use super::super::axis::Axis;
 use super::super::kernel::slot;
-use super::super::packed_dot::numbers_of_word;
 use super::Planner;
 use super::dot::Dot;
 use super::height::Heights;
 use crate::lower::optimize::transforms::{Copier, Padto, Stage, Tc};
 use smallvec::SmallVec;
-use tinyspec_ir::{Arg, AxisType, NodeId, Op};
+use tinyspec_ir::{Arg, AxisType, NodeId, Op, words};
 
 /// `out[…] = Σ rows[…] · panel[…, lane]`, or another function of both, with a register tile. Axes are positions of original ranges.
 pub(super) struct Contraction {
@@ -69,8 +68,8 @@ const SHORT_ROW_BYTES: f64 = 512.0;
 const FAR: f64 = 1.05;
 
 impl Planner<'_> {
-    /// The cheapest tile, if the kernel is a sum of products, or of what else is made of two operands.
-    pub(super) fn contraction(&self) -> Option<Tile> {
+    /// The cheapest tile for a sum whose terms are made of two operands.
+    pub(super) fn contraction(&self, [a, b]: [usize; 2]) -> Option<Tile> {
         let [reduction] = self.kernel.reductions.as_slice() else { return None };
         // A tile along a loop that the sum does not follow would compute it again for each trip.
         let follows = |&origin: &usize| reduction.outer & self.kernel.live.bit(self.space.origins[origin].range) != 0;
@@ -78,7 +77,6 @@ impl Planner<'_> {
         if self.target.vector_bytes == 0 || !follows {
             return None;
         }
-        let [a, b] = self.factors().or_else(|| self.operands())?;
         if self.is_stream(a) || self.is_stream(b) || self.is_for_few() {
             return None;
         }
@@ -121,9 +119,9 @@ impl Planner<'_> {
         (self.graph.op(product) == Op::Mul).then_some([self.loaded(a)?, self.loaded(b)?])
     }
 
-    /// The two accesses that the terms of different sums share, whatever is computed of them, as by a distance. (Maxima that keep nans
-    /// take more instructions than a tile saves.)
-    fn operands(&self) -> Option<[usize; 2]> {
+    /// The two accesses that a sum's terms are made of by any elementwise function, as in a distance, if results share their elements.
+    /// Float maxima are left out: propagating nans costs more than a tile saves (measured).
+    pub(super) fn operands(&self) -> Option<[usize; 2]> {
         let [reduction] = self.kernel.reductions.as_slice() else { return None };
         let dtype = self.graph.dtype(reduction.node);
         if dtype.is_float() && matches!(self.graph.arg(reduction.node), Arg::Reduce { op: Op::Max, .. }) {
@@ -369,13 +367,13 @@ impl Planner<'_> {
     /// memory, if there is one.
     fn words(&mut self) {
         let Some(product) = self.kernel.product.as_ref() else { return };
-        let Some(trips) = product.on(self.target).map(numbers_of_word) else { return };
+        let Some(trips) = product.on(self.target).map(|numbers| words::count(numbers) as i64) else { return };
         let accesses = self.kernel.accesses.iter().filter(|access| product.loads.contains(&access.node));
         let accesses: SmallVec<[_; 2]> = accesses.collect();
         let ranges = product.ranges.iter().copied().filter(|&range| {
             self.space.origin(range).is_some_and(|origin| self.trips(origin) > 1 && !self.space.origins[origin].merged)
         });
-        // Some ranges end within a word: neighbours in memory would have to be read one by one.
+        // A contiguous range that does not divide into words would need scalar loads for its last word.
         let is_whole = |range: NodeId| self.space.origin(range).is_some_and(|origin| self.trips(origin) % trips == 0);
         let is_apart = |range: NodeId| accesses.iter().all(|access| access.index.coefficient(range).abs() != 1);
         let ranges = ranges.filter(|&range| is_whole(range) || is_apart(range));

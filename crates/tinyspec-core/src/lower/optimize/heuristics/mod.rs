@@ -37,9 +37,10 @@ pub fn choose(graph: &Graph, kernel: &Kernel, target: &Target) -> Vec<OptOp> {
     if !carried.is_empty() {
         return planner.scan(&carried);
     }
-    let contraction = planner.contraction();
-    // Terms that are no products may take so long that reading operands once saves little.
-    let is_other = contraction.is_some() && planner.factors().is_none();
+    let factors = planner.factors();
+    let contraction = factors.or_else(|| planner.operands()).and_then(|operands| planner.contraction(operands));
+    // The arithmetic of other terms may outweigh the loads that a tile saves.
+    let is_other = contraction.is_some() && factors.is_none();
     let tiles = planner.tiles(contraction);
     let vectors = (tiles.is_empty() || is_other).then(|| planner.clone().vectorize());
     planner.cheapest(tiles.into_iter().chain(vectors)).unwrap_or_default()

@@ -5,9 +5,9 @@ use super::{Rebuild, gated_load};
 use crate::lower::fold::identity;
 use crate::lower::live::RangeSet;
 use crate::lower::optimize::kernel::slot;
-use crate::lower::optimize::packed_dot::{Product, numbers_of_word};
+use crate::lower::optimize::packed_dot::Product;
 use smallvec::SmallVec;
-use tinyspec_ir::{Arg, AxisType, Builder, Const, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, AxisType, Builder, Const, DType, Error, ErrorKind, Graph, NodeId, Op, Result, words};
 
 /// The numbers of a word, the first one in the lowest bits.
 type Parts = SmallVec<[NodeId; 4]>;
@@ -24,13 +24,13 @@ pub(super) struct Word {
 }
 
 impl Word {
-    /// Are numbers that follow each other in memory in one word?
+    /// Whether the numbers of a word are adjacent in memory.
     pub(super) fn is_contiguous(self) -> bool {
         self.step == 1
     }
 
     pub(super) fn count(self) -> i64 {
-        numbers_of_word(self.numbers)
+        words::count(self.numbers) as i64
     }
 }
 
@@ -42,22 +42,22 @@ impl Rebuild<'_> {
         let loads = self.unsigned_first(graph, product);
         let is_signed = |load: NodeId| graph.dtype(load) == DType::I8;
         let biased = self.space.numbers == Some(DType::U8) && loads.iter().all(|&load| is_signed(load));
-        let mut words: SmallVec<[NodeId; 2]> = SmallVec::new();
+        let mut operands: SmallVec<[NodeId; 2]> = SmallVec::new();
         let mut vanishes: Option<RangeSet> = None;
         for (position, load) in loads.into_iter().enumerate() {
             let (word, padded) = self.word(graph, load, biased && position == 0)?;
-            words.push(word);
+            operands.push(word);
             // 0 times an unknown float may be nan.
             vanishes =
                 Some(vanishes.map_or(padded, |other| if dtype.is_float() { other & padded } else { other | padded }));
         }
         let arg = Arg::Text(self.space.numbers.map_or("", DType::name).into());
         if biased {
-            // 128 times what it is multiplied with is too much.
+            // The bias adds 128 times the other factor to each product.
             let bias = graph.constant(Const::int(DType::I32, BIAS));
-            self.excess = Some(graph.add(Op::Wmma, &[bias, words[1], zero], arg.clone())?);
+            self.excess = Some(graph.add(Op::Wmma, &[bias, operands[1], zero], arg.clone())?);
         }
-        let new = graph.add(Op::Wmma, &[words[0], words[1], zero], arg)?;
+        let new = graph.add(Op::Wmma, &[operands[0], operands[1], zero], arg)?;
         self.new[product.node.index()] = Some(new);
         self.vanishes[product.node.index()] = vanishes.unwrap_or(0);
         Ok(())
@@ -108,7 +108,7 @@ impl Rebuild<'_> {
         Ok((joined?, padded))
     }
 
-    /// A word of the numbers that lie so far from the first one.
+    /// Packs a word of the numbers that `of` gives for each offset from the first one.
     pub(super) fn joined(
         &mut self,
         graph: &mut Graph,

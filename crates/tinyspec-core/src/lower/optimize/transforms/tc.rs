@@ -1,9 +1,9 @@
 //! Tc: the packed dot product.
 
 use super::{Transform, operand};
-use crate::lower::optimize::packed_dot::numbers_of_word;
 use crate::lower::optimize::{Axis, AxisName, Refusal, Space};
 use std::fmt;
+use tinyspec_ir::words;
 
 /// Makes one trip of as many of a reduction as a word holds: an instruction multiplies words (TC). Before the axis is split.
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
@@ -35,7 +35,9 @@ impl Transform for Tc {
         let parts = space.axes.iter().filter(|axis| axis.origin == old.origin).count();
         let numbers =
             space.numbers.filter(|_| space.words.is_none() && parts == 1 && space.word_ranges.contains(&range));
-        let Some(count) = numbers.map(numbers_of_word) else { return Err(Refusal::NoWords(self.axis)) };
+        let Some(count) = numbers.map(|numbers| words::count(numbers) as i64) else {
+            return Err(Refusal::NoWords(self.axis));
+        };
         let Some(trips) = old.trips.filter(|trips| trips % count == 0) else {
             return Err(Refusal::PartOfWord { axis: self.axis, count });
         };

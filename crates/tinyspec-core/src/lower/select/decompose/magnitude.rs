@@ -1,18 +1,14 @@
 //! Magnitudes of floats, which are their bits without the sign: one instruction, where a maximum that keeps nans takes six.
 
 use super::Emit;
-use tinyspec_ir::{Const, DType, Graph, NodeId, Op, Result};
+use tinyspec_ir::ops::arithmetic::negated;
+use tinyspec_ir::{DType, Graph, NodeId, Op, Result};
 
 /// The float `x` of `max(x, -x)`.
 pub(super) fn of(graph: &Graph, node: NodeId) -> Option<NodeId> {
     let (Op::Max, &[a, b]) = (graph.op(node), graph.sources(node)) else { return None };
-    let is_minus = |node: NodeId, x: NodeId| {
-        let (Op::Mul, &[factor, number]) = (graph.op(node), graph.sources(node)) else { return false };
-        let number = if graph.op(number) == Op::Expand { graph.source(number, 0) } else { number };
-        factor == x && graph.as_const(number).and_then(Const::as_float) == Some(-1.0)
-    };
     bits(graph.dtype(node))?;
-    if is_minus(b, a) { Some(a) } else { is_minus(a, b).then_some(b) }
+    [(a, b), (b, a)].into_iter().find_map(|(x, minus)| (negated(graph, minus) == Some(x)).then_some(x))
 }
 
 /// The magnitude of `x`.

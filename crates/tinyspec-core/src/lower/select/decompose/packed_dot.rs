@@ -3,7 +3,7 @@
 use super::Emit;
 use tinyspec_ir::{Arg, Builder, DType, Error, ErrorKind, NodeId, Op, Result};
 
-/// Bytes are taken out by shifts: of the first word without a sign, of the second one with it.
+/// Extracts the bytes by shifts, zero-extending those of the first word and sign-extending those of the second.
 pub fn wmma_u8(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
     let [a, b, mut total] = three(sources)?;
     for part in 0..4 {

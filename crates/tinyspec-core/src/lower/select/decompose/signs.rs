@@ -1,5 +1,7 @@
 //! Which sign floats have, whatever the data: the conditions of choices tell it, squares and powers have one.
 
+use tinyspec_ir::masks::repeated;
+use tinyspec_ir::ops::arithmetic::negated;
 use tinyspec_ir::{Builder, Const, Graph, Interval, NodeId, Op};
 
 /// Values below each other that are looked at.
@@ -69,15 +71,12 @@ fn known(graph: &Graph, condition: NodeId, holds: bool, value: NodeId) -> Sides 
         below: value == less && number(graph, more).is_some_and(|more| more <= 0.0),
         above: value == more && number(graph, less).is_some_and(|less| less >= 0.0),
     };
-    match (graph.op(value), graph.sources(value)) {
-        (Op::Mul, &[negated, factor]) if number(graph, factor) == Some(-1.0) => {
-            plain(negated).times(Sides::of_number(-1.0))
-        }
-        _ => plain(value),
+    match negated(graph, value) {
+        Some(x) => plain(x).times(Sides::of_number(-1.0)),
+        None => plain(value),
     }
 }
 
 fn number(graph: &Graph, node: NodeId) -> Option<f64> {
-    let node = if graph.op(node) == Op::Expand { graph.source(node, 0) } else { node };
-    graph.as_const(node).and_then(Const::as_float)
+    graph.as_const(repeated(graph, node)).and_then(Const::as_float)
 }

@@ -5,7 +5,7 @@ use super::super::super::kernel::slot;
 use super::super::Planner;
 use crate::lower::optimize::transforms::{Copier, OptOp, Split, Stage};
 use tinyspec_backends::Workgroups;
-use tinyspec_ir::{Arg, AxisType, Op};
+use tinyspec_ir::AxisType;
 
 /// Threads along the columns and along the rows of a workgroup's tile.
 const THREADS: [i64; 2] = [16, 16];
@@ -31,12 +31,7 @@ impl Planner<'_> {
     /// share each sum instead.
     pub(super) fn product(&self, limits: &Workgroups) -> Option<Product> {
         let [reduction] = self.kernel.reductions.as_slice() else { return None };
-        let Arg::Reduce { op: Op::Add, .. } = self.graph.arg(reduction.node) else { return None };
-        let product = self.graph.source(reduction.node, 0);
-        if self.graph.op(product) != Op::Mul {
-            return None;
-        }
-        let (a, b) = (self.loaded(self.graph.source(product, 0))?, self.loaded(self.graph.source(product, 1))?);
+        let [a, b] = self.factors()?;
         let term = self.space.origin(*reduction.ranges.last()?)?;
         let column = self.contiguous_output()?;
         let (panel, rows) = match (self.depends(a, column), self.depends(b, column)) {
