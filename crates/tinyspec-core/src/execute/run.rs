@@ -9,7 +9,7 @@ use crate::compile::{self, Place, Plan};
 use crate::device::{Device, Owner, Storage, default_device};
 use crate::kept::Kept;
 use crate::lazy::callify::{Callified, Unevaluated, Walk};
-use crate::lazy::{History, Node, UnreadStates, unread_states};
+use crate::lazy::{Changing, History, Node, UnreadStates, unread_states};
 use crate::lower::rangeify::Donation;
 use crate::profile::{self, Launched, Level};
 use crate::{Error, Result};
@@ -75,7 +75,11 @@ fn realize_with<'a>(roots: &'a [Arc<Node>], states: &'a [Arc<Node>], unrequested
     let mut histories = Vec::with_capacity(twins.len());
     for &(twin, first) in &twins {
         let is_same = twin.who() == first.who();
-        histories.push(if is_same { None } else { History::of_tensors(std::slice::from_ref(twin))? });
+        histories.push(if is_same {
+            None
+        } else {
+            History::of_tensors(std::slice::from_ref(twin), &Changing::default())?
+        });
     }
     if !pending.is_empty() {
         realize_apart(pending, beside, unrequested)?;
@@ -232,8 +236,11 @@ fn run_group(roots: &[Arc<Node>], walk: &Walk, device: Option<&DeviceId>) -> Res
 
 fn run_walk(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> Result<()> {
     // While all that it meets has its value.
-    let history = if walk.has_equal || walk.has_changing { History::of_tensors(roots)? } else { None };
-    if walk.has_changing && history.is_none() {
+    let history = match walk.has_equal || walk.has_moved {
+        true => History::of_tensors(roots, &walk.changing)?,
+        false => None,
+    };
+    if walk.has_moved && history.is_none() {
         return run_walk(roots, &Walk::of(roots), device);
     }
     // Who sees the states that are replaced takes time to find out.
@@ -305,7 +312,10 @@ fn run_plan(
     let overwriting = overwriting.map(Overwriting::start);
     // SAFETY: the walk holds the leaves, of which those that are overwritten are ours alone, as `outputs` and `arena` are.
     unsafe { run(plan, &leaves, &addresses, arena.as_ref(), &mut table)? };
-    let history = history.or_else(|| Some(History::new(plan.program.as_ref()?, walk)));
+    let history = match (history, &plan.program) {
+        (None, Some(program)) => Some(History::new(program, walk)?),
+        (history, _) => history,
+    };
     for (position, (root, &number)) in roots.iter().zip(&plan.output_of_root).enumerate() {
         let computed = history.as_ref().and_then(|history| history.result(position));
         root.become_buffer(outputs[number as usize].clone(), computed);

@@ -51,8 +51,10 @@ pub(crate) struct Walk {
     pub has_equal: bool,
     /// Leaves that are numbers here.
     literals: FxHashMap<u32, Const>,
-    /// Some numbers, parts or places that the lazy graph holds are inputs here; a history is made of the lazy graph.
-    pub has_changing: bool,
+    /// Numbers and parts of tensors that are inputs here.
+    pub changing: Changing,
+    /// Some parts or places that the lazy graph holds are inputs here.
+    pub has_moved: bool,
 }
 
 struct Entry {
@@ -177,16 +179,19 @@ impl Walk {
         if roots.iter().any(elsewhere) {
             return Ok(self);
         }
-        let changing = changing(self.nodes(), roots)?;
+        let mut changing = changing(self.nodes(), roots)?;
         if changing.is_empty() {
             return Ok(self);
         }
-        Ok(Walk { has_changing: true, ..Walk::by(roots, |node| (node.hash, Identity::NONE), &changing, |_| false) })
+        let walk = Walk::by(roots, |node| (node.hash, Identity::NONE), &changing, |_| false);
+        let has_moved = changing.values().any(|change| !matches!(change, Change::Number(_)));
+        changing.retain(|_, change| !matches!(change, Change::Moved(_)));
+        Ok(Walk { changing, has_moved, ..walk })
     }
 
-    /// As [`Walk::of`], with each tensor for itself, equal or not.
-    pub fn of_tensors(roots: &[Arc<Node>]) -> Walk {
-        Walk::by(roots, Node::who, &FxHashMap::default(), |_| false)
+    /// As [`Walk::of`], with each tensor for itself, equal or not; numbers and parts that are `changing` are inputs.
+    pub fn of_tensors(roots: &[Arc<Node>], changing: &Changing) -> Walk {
+        Walk::by(roots, Node::who, changing, |_| false)
     }
 
     /// As [`Walk::of_tensors`], for gradients with respect to `wanted`: what is detached is a leaf, and so are lazy tensors older than all
@@ -214,7 +219,8 @@ impl Walk {
             literals: FxHashMap::default(),
             has_placeholder: false,
             has_equal: false,
-            has_changing: false,
+            changing: Changing::default(),
+            has_moved: false,
         };
         let mut positions: FxHashMap<Who, u32> = FxHashMap::default();
         positions.reserve(SOME);
@@ -262,7 +268,9 @@ impl Walk {
                 let change = changing.get(&node.hash);
                 let view = match change {
                     _ if is_data(&node) => View::Realised(None),
-                    Some(Change::Data(data)) if !node.is_realized() => View::Realised(Some(data.clone())),
+                    Some(Change::Number(data) | Change::Part(data)) if !node.is_realized() => {
+                        View::Realised(Some(data.clone()))
+                    }
                     _ => node.view(),
                 };
                 let (sources, is_moved) = match (view, change) {
@@ -592,7 +600,8 @@ impl Walk {
                         nodes.push(known);
                         continue;
                     }
-                    is_tensor
+                    // A gradient may hold a number of the library that equals one that the program wrote, and which may change.
+                    is_tensor || node.literal().is_some()
                 }
             };
             // What stands for another node's value.

@@ -16,15 +16,17 @@ use tinyspec_ir::{Const, ContentHash, DType, Op};
 const MOST_BYTES: usize = 16 << 20;
 
 /// What replaces a node in a compiled program.
-pub(super) enum Change {
-    /// Memory that holds its value.
-    Data(Arc<Storage>),
+pub(crate) enum Change {
+    /// Memory that holds the value of a number.
+    Number(Arc<Storage>),
+    /// A copy of a part of a tensor.
+    Part(Arc<Storage>),
     /// The same window of its source, at offsets that are data.
     Moved(Moved),
 }
 
 /// The nodes that are inputs of a compiled program instead of parts of it, by hash.
-pub(super) type Changing = FxHashMap<ContentHash, Change>;
+pub(crate) type Changing = FxHashMap<ContentHash, Change>;
 
 /// The numbers, parts and places of which their line has produced too many different ones to compile each.
 pub(super) fn changing<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>, roots: &[Arc<Node>]) -> Result<Changing> {
@@ -68,7 +70,7 @@ fn number_data(node: &Arc<Node>, number: Const, device: &Arc<Device>) -> Result<
     let bytes = number.dtype.size();
     let data = Storage::allocate(device, bytes, &node.owner())?;
     data.write(&to_storage(number.dtype, number.bits).to_le_bytes()[..bytes])?;
-    Ok(Some(Change::Data(Arc::new(data))))
+    Ok(Some(Change::Number(Arc::new(data))))
 }
 
 fn part_data(node: &Arc<Node>, whole: &Arc<Storage>, start: usize) -> Result<Option<Change>> {
@@ -79,5 +81,5 @@ fn part_data(node: &Arc<Node>, whole: &Arc<Storage>, start: usize) -> Result<Opt
     }
     let copy = Storage::allocate(whole.device(), bytes, &node.owner())?;
     copy.copy(whole, start)?;
-    Ok(Some(Change::Data(Arc::new(copy))))
+    Ok(Some(Change::Part(Arc::new(copy))))
 }

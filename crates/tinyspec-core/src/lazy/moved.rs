@@ -23,7 +23,7 @@ pub(super) struct Offsets {
 
 /// The same offsets in a buffer.
 #[derive(Clone)]
-pub(super) struct Moved(pub Arc<Node>);
+pub(crate) struct Moved(pub Arc<Node>);
 
 impl Offsets {
     /// Those of a node whose shapes and offsets are all numbers.

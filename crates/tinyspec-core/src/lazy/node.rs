@@ -137,11 +137,13 @@ impl Node {
         Ok(Arc::new(node))
     }
 
-    /// The constant that a line of the program writes beside a tensor.
+    /// The constant that a line of the program writes beside a tensor. It is not equal to one that the library writes: only the former
+    /// may change.
     pub fn number(value: Const, location: &'static Location<'static>) -> Result<Arc<Node>> {
         let mut node = Node::lazy(Op::Const, Sources::new(), Arg::Const(value), Some(location))?;
         if let Some(node) = Arc::get_mut(&mut node) {
             node.literal = Some(value);
+            node.hash = ContentHash::of(&("number", node.hash));
         }
         Ok(node)
     }
@@ -176,6 +178,20 @@ impl Node {
             node.literal = Some(value);
         }
         Ok(node.internal())
+    }
+
+    /// A node of the same value that does not say how it was computed; none where there is no value.
+    pub fn as_data(&self) -> Option<Arc<Node>> {
+        let state = match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Realised(storage, _) => State::Realised(storage.clone(), None),
+            State::Sharded(shards, _) => State::Sharded(shards.clone(), None),
+            _ => return None,
+        };
+        let age = Node::next_age();
+        let hash = ContentHash::of(&(Op::Buffer, age));
+        let mut node = Node::new(self.op, self.arg.clone(), self.props.clone(), hash, Identity::NONE, age, state);
+        (node.has_data, node.location) = (true, self.location);
+        Some(Arc::new(node))
     }
 
     /// The node of a buffer that nobody else knows yet, as one that histories keep alive.

@@ -248,6 +248,38 @@ fn states_of_runs_that_met_changing_numbers_need_no_more_memory() -> Result<(), 
     Ok(())
 }
 
+/// A decaying rate and the batches of an epoch: what the losses were made of is one program.
+#[test]
+fn losses_that_meet_changing_numbers_and_batches_share_a_program() -> Result<(), Error> {
+    let values: Vec<f32> = (0..512).map(|value| value as f32 / 512.0).collect();
+    let (data, weight) = (row(&values), row(&[0.5; 16]));
+    let loss = |step: usize| -> Result<Tensor, Error> {
+        let batch = data.at(step..step + 16);
+        let start = (&batch * &weight).square() * (1.0 + step as f32);
+        // Many nodes, and little to compile.
+        let inner = (0..6000).fold(start, |inner, _| inner.reshape([4, 4]).permute([1, 0]).reshape([16]));
+        Ok(inner.sum(.., false).realize()?.clone())
+    };
+    let mut losses = (0..20).map(loss).collect::<Result<Vec<_>, Error>>()?;
+    let Some(before) = resident() else { return Ok(()) };
+    losses.extend((20..120).map(loss).collect::<Result<Vec<_>, Error>>()?);
+    let grown = resident().unwrap_or(before).saturating_sub(before);
+    // 300 MB with a program each; other tests run beside this one.
+    assert!(grown < 128 << 20, "{grown} bytes more after 100 losses");
+    for step in [0, 60, 119] {
+        let want = (0..16).map(|place| (1.0 + step as f32) * values[step + place].powi(2));
+        let got = grad(&losses[step], &[&weight])?[0].to_vec::<f32>()?;
+        assert!(got.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-3), "step {step}: {got:?}");
+        let want = (0..512).map(|at| {
+            let inside = (step..step + 16).contains(&at);
+            if inside { (1.0 + step as f32) * 0.5 * values[at] } else { 0.0 }
+        });
+        let got = grad(&losses[step], &[&data])?[0].to_vec::<f32>()?;
+        assert!(got.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-3), "step {step}: {got:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn a_short_chain_of_readings_is_followed() -> Result<(), Error> {
     let start = row(&[1.0]);
@@ -359,6 +391,42 @@ fn histories_behind_a_detach_are_of_no_interest() -> Result<(), Error> {
         for (got, w) in gradient.to_vec::<f32>()?.into_iter().zip([1.0, -2.0]) {
             assert!((got - 2.0 * w * scale).abs() < 1e-4, "step {step}: {got}");
         }
+    }
+    Ok(())
+}
+
+/// Backpropagation through time in segments: the program drops the state that a segment began with.
+#[test]
+fn a_detached_state_is_kept_for_what_was_made_of_it() -> Result<(), Error> {
+    let train = |is_read: bool, is_detached_read: bool| -> Result<Vec<f32>, Error> {
+        let mut w = row(&[0.3, -0.2, 0.7]);
+        let mut state = Tensor::zeros([3]);
+        for _ in 0..12 {
+            for step in 0..8 {
+                state = (&state * &w + step as f32 * 0.1).tanh();
+                if is_read {
+                    state.realize()?;
+                }
+            }
+            let loss = (&state - 0.5).square().sum(.., false);
+            if is_read {
+                loss.item::<f32>()?;
+            }
+            let gradient = grad(&loss, &[&w])?.remove(0);
+            w = (&w - gradient * 0.1).detach();
+            w.realize()?;
+            state = state.detach();
+            if is_detached_read {
+                state.realize()?;
+            }
+        }
+        Ok([w.to_vec::<f32>()?, state.to_vec::<f32>()?].concat())
+    };
+    let want = train(false, false)?;
+    for (is_read, is_detached_read) in [(true, false), (true, true), (false, true)] {
+        let got = train(is_read, is_detached_read)?;
+        let is_close = got.iter().zip(&want).all(|(got, want)| (got - want).abs() < 1e-5);
+        assert!(is_close, "{is_read} {is_detached_read}: {got:?} for {want:?}");
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Computes `roots`, which are all on the devices `names`.
 pub(super) fn run(roots: &[Arc<Node>], walk: &Walk, names: &[Arc<str>]) -> Result<()> {
     let program = walk.build()?;
-    let history = History::of_tensors(roots)?;
+    let history = History::of_tensors(roots, &walk.changing)?;
     let leaves: Vec<&Arc<Node>> = walk.leaf_nodes().collect();
     let line = roots.first().and_then(|root| root.location);
     let shards = spread::spread(&program, &leaves, walk.numbers(), names, line)?;

@@ -22,6 +22,8 @@ pub(crate) enum Holding {
     Loss,
     /// The library computed it on its own, so the program may still take gradients with respect to its inputs.
     Unrequested,
+    /// It was made of values that were cut off from what they were made of, so that these could not be computed again.
+    Detached,
 }
 
 impl Holding {
@@ -30,7 +32,7 @@ impl Holding {
     fn most(self) -> (usize, u64) {
         match self {
             Holding::Loss => (16, u64::MAX),
-            Holding::Unrequested => (256, 256 << 20),
+            Holding::Unrequested | Holding::Detached => (256, 256 << 20),
         }
     }
 }
@@ -40,6 +42,22 @@ impl Holding {
 struct Holders {
     losses: Queue,
     unrequested: Queue,
+    detached: Queue,
+}
+
+impl Holders {
+    fn queues(self) -> [(Holding, Queue); 3] {
+        let Holders { losses, unrequested, detached } = self;
+        [(Holding::Loss, losses), (Holding::Unrequested, unrequested), (Holding::Detached, detached)]
+    }
+
+    fn queue(&mut self, holding: Holding) -> &mut Queue {
+        match holding {
+            Holding::Loss => &mut self.losses,
+            Holding::Unrequested => &mut self.unrequested,
+            Holding::Detached => &mut self.detached,
+        }
+    }
 }
 
 /// The oldest first.
@@ -78,8 +96,10 @@ impl Drop for End {
     fn drop(&mut self) {
         let mut all = all();
         let Some(own) = all.threads.remove(&std::thread::current().id()) else { return };
-        let mut released = all.ended.losses.add(Holding::Loss, own.losses.living());
-        released.extend(all.ended.unrequested.add(Holding::Unrequested, own.unrequested.living()));
+        let mut released = vec![];
+        for (holding, queue) in own.queues() {
+            released.extend(all.ended.queue(holding).add(holding, queue.living()));
+        }
         drop(all);
         released.iter().for_each(|held| held.release());
     }
@@ -120,8 +140,8 @@ impl Queue {
 /// Releases all inputs; returns whether there were any.
 fn release_all() -> bool {
     let All { threads, ended } = std::mem::take(&mut *all());
-    let every = threads.into_values().chain([ended]).flat_map(|holders| [holders.losses, holders.unrequested]);
-    let released: Vec<Arc<Held>> = every.flat_map(Queue::living).collect();
+    let every = threads.into_values().chain([ended]).flat_map(Holders::queues);
+    let released: Vec<Arc<Held>> = every.flat_map(|(_, queue)| queue.living()).collect();
     released.iter().for_each(|held| held.release());
     !released.is_empty()
 }
@@ -138,11 +158,7 @@ impl Held {
             true => &mut all.ended,
             false => all.threads.entry(std::thread::current().id()).or_default(),
         };
-        let queue = match holding {
-            Holding::Loss => &mut holders.losses,
-            Holding::Unrequested => &mut holders.unrequested,
-        };
-        let removed = queue.add(holding, vec![held.clone()]);
+        let removed = holders.queue(holding).add(holding, vec![held.clone()]);
         drop(all);
         removed.iter().for_each(|held| held.release());
         held

@@ -13,13 +13,14 @@ use held::{Held, Holding};
 pub(crate) use opening::{Opening, oldest};
 pub(crate) use program::{Program, ends_gradients};
 
+use super::changing::Changing;
 use super::identity::{Identity, Who};
 use super::node::Node;
 use crate::Result;
 use crate::kept::Kept;
 use crate::lazy::{Body, Walk};
 use std::sync::{Arc, LazyLock, Weak};
-use tinyspec_ir::{Arg, ContentHash, DType, Dim, NodeId};
+use tinyspec_ir::{Arg, Const, ContentHash, DType, Dim, NodeId, Op};
 
 /// Computations in a row that are remembered, and bytes of their programs, if they have programs of their own. A loop that computes a
 /// state from the one before it stays bounded.
@@ -39,8 +40,11 @@ pub(crate) struct History {
     dims: Vec<Dim>,
     /// The function that was called.
     body: Option<Arc<Body>>,
+    /// Values of inputs that no gradient of the results reaches.
+    #[expect(dead_code, reason = "keeps them alive")]
+    detached: Option<Arc<Held>>,
     generation: u32,
-    /// Bytes of the program if no other run has it, as of one that met numbers which change.
+    /// Bytes of the program if no other run has it, as of one that wrote at a place which changes.
     own_bytes: u64,
     /// The same of all that is remembered.
     bytes: u64,
@@ -58,6 +62,8 @@ struct Input {
     node: Weak<Node>,
     /// The node itself where the caller has no tensor of it to keep: a number that was passed, a key of random values.
     kept: Option<Arc<Node>>,
+    /// Its value, if that is held among the detached ones.
+    value: Weak<Node>,
     who: Who,
     age: u64,
     dtype: DType,
@@ -74,47 +80,60 @@ enum Past {
 
 impl History {
     /// The run of the `program` of a walk.
-    pub fn new(program: &Arc<Program>, walk: &Walk) -> Arc<History> {
-        Arc::new(History::run(program, walk))
+    ///
+    /// # Errors
+    /// As [`History::of_tensors`].
+    pub fn new(program: &Arc<Program>, walk: &Walk) -> Result<Arc<History>> {
+        Ok(Arc::new(History::run(program, walk)?))
     }
 
-    fn run(program: &Arc<Program>, walk: &Walk) -> History {
+    fn run(program: &Arc<Program>, walk: &Walk) -> Result<History> {
         let met = walk.nodes().map(|node| node.identity()).collect();
         let had = program.entries.iter().zip(walk.nodes());
         let had = had.filter(|(_, node)| !node.is_unheld() && !node.is_realized());
         let had = had.map(|(&entry, node)| (entry, Arc::downgrade(node))).collect();
-        History { met, had, ..History::of(program, walk.leaf_nodes()) }
+        Ok(History { met, had, ..History::of(program, walk.leaf_nodes())? })
     }
 
-    /// The run that computes `roots`, with equal tensors apart: plans compute them once, and a gradient asks for one of them.
-    /// None where what they need is being overwritten.
+    /// The run that computes `roots`, with equal tensors apart: plans compute them once, and a gradient asks for one of them. Numbers and
+    /// parts that are `changing` are inputs, so that runs which differ in these share a program. None where what they need is being
+    /// overwritten.
     ///
     /// # Errors
     /// None for nodes that [`tinyspec_ir::derive()`] has accepted.
-    pub fn of_tensors(roots: &[Arc<Node>]) -> Result<Option<Arc<History>>> {
+    pub fn of_tensors(roots: &[Arc<Node>], changing: &Changing) -> Result<Option<Arc<History>>> {
         static KNOWN: LazyLock<Kept<ContentHash, Arc<Program>>> = LazyLock::new(|| Kept::new(8).with_at_least(4));
-        let walk = Walk::of_tensors(roots);
+        let walk = Walk::of_tensors(roots, changing);
         if !walk.overwritten.is_empty() {
             return Ok(None);
         }
         if let Some(program) = KNOWN.get(&walk.key) {
-            return Ok(Some(History::new(&program, &walk)));
+            return History::new(&program, &walk).map(Some);
         }
         let program = Arc::new(walk.program()?);
         let bytes = program.bytes() as u64;
         KNOWN.insert(walk.key, program.clone(), bytes)?;
-        let mut history = History::run(&program, &walk);
+        let mut history = History::run(&program, &walk)?;
         history.own_bytes = bytes;
         history.bytes += bytes;
         Ok(Some(Arc::new(history)))
     }
 
-    fn of<'a>(program: &Arc<Program>, inputs: impl Iterator<Item = &'a Arc<Node>>) -> History {
+    fn of<'a>(program: &Arc<Program>, inputs: impl Iterator<Item = &'a Arc<Node>>) -> Result<History> {
         let (mut generation, mut bytes) = (0, 0);
+        let mut detached = vec![];
         let inputs = inputs
-            .map(|node| {
-                let past = match node.computed() {
+            .zip(0..)
+            .map(|(node, slot)| {
+                // A part that is read where it lies, or copied, has no memory of its own: it is made of the whole.
+                let is_part = node.is_lazy() && node.op != Op::Const;
+                let computed = if is_part { Computed::of_part(node)? } else { node.computed() };
+                let is_detached = node.op == Op::Detach || computed.is_some() && !program.reaches(slot);
+                let value = if is_detached && !node.is_loop_carried() { node.as_data() } else { None };
+                detached.extend(value.clone());
+                let past = match computed {
                     None => Past::Data,
+                    Some(_) if value.is_some() => Past::Data,
                     Some(computed) if computed.history.is_remembered() => {
                         generation = generation.max(computed.history.generation + 1);
                         bytes = bytes.max(computed.history.bytes);
@@ -123,19 +142,22 @@ impl History {
                     }
                     Some(_) => Past::Forgotten,
                 };
-                let kept = node.is_internal().then(|| node.clone());
-                Input {
+                let kept = (node.op == Op::Const || node.is_internal()).then(|| node.clone());
+                Ok(Input {
                     node: Arc::downgrade(node),
                     kept,
+                    value: value.as_ref().map(Arc::downgrade).unwrap_or_default(),
                     who: node.who(),
                     age: node.age,
                     dtype: node.props.dtype,
                     past,
-                }
+                })
             })
-            .collect();
+            .collect::<Result<_>>()?;
+        let detached = (!detached.is_empty()).then(|| Held::new(Holding::Detached, detached.into_iter(), 0));
         let (met, had, dims) = (vec![], vec![], vec![]);
-        History { program: program.clone(), inputs, met, had, dims, body: None, generation, own_bytes: 0, bytes }
+        let program = program.clone();
+        Ok(History { program, inputs, met, had, dims, body: None, detached, generation, own_bytes: 0, bytes })
     }
 
     /// Whether what is computed of its results remembers it.
@@ -154,17 +176,9 @@ impl History {
         };
         let dims: Vec<Dim> = arguments.iter().rev().map_while(dim).collect();
         let tensors = &arguments[..arguments.len() - dims.len()];
-        let mut history = History::of(program, tensors.iter());
+        let mut history = History::of(program, tensors.iter())?;
         history.dims = dims.into_iter().rev().collect();
         history.body = Some(body.clone());
-        // A part that is read where it lies has no memory of its own, but it is made of the whole.
-        for (position, tensor) in tensors.iter().enumerate().filter(|(_, tensor)| !tensor.is_realized()) {
-            let part = History::of_tensors(std::slice::from_ref(tensor))?;
-            if let Some(computed) = part.and_then(|part| part.result(0)) {
-                history.generation = history.generation.max(computed.history.generation + 1);
-                history.inputs[position].past = Past::Computed(computed);
-            }
-        }
         Ok(Arc::new(history))
     }
 
@@ -202,9 +216,15 @@ impl History {
 }
 
 impl Input {
+    /// The number that the program wrote for it.
+    fn number(&self) -> Option<Const> {
+        self.kept.as_ref().filter(|node| node.op == Op::Const)?.literal()
+    }
+
     /// The tensor, if it still has its value, and how that was computed.
     fn now(&self) -> (Option<Arc<Node>>, Option<Computed>) {
         let node = self.kept.clone().or_else(|| self.node.upgrade()).filter(|node| !node.is_overwritten());
+        let node = node.or_else(|| self.value.upgrade());
         let past = match (&node, &self.past) {
             (Some(node), Past::Computed(computed)) if !node.is_realized() => Some(computed.clone()),
             (Some(node), _) => node.computed(),
@@ -216,6 +236,12 @@ impl Input {
 }
 
 impl Computed {
+    /// How a part is made of what it is a part of; none where that is being overwritten.
+    fn of_part(part: &Arc<Node>) -> Result<Option<Computed>> {
+        let history = History::of_tensors(std::slice::from_ref(part), &Changing::default())?;
+        Ok(history.map(|history| Computed { output: history.program.outputs[0], history, held: None }))
+    }
+
     /// The history of `tensor`. A scalar that has not been differentiated also holds the inputs of its run. So does a tensor that was
     /// computed without a request, except for weights stepped by an optimiser, which gradients treat as data.
     pub fn of(mut self, tensor: &Node) -> Computed {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tinyspec_ir::eval::identity;
 use tinyspec_ir::function::inline_known;
-use tinyspec_ir::{Builder, Error, ErrorKind, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// Opens computed tensors in a graph, where they depend on one that is asked for.
 pub(crate) struct Opening {
@@ -89,7 +89,7 @@ impl Opening {
             let node = match (self.value(&who, flows), &step) {
                 (Some(known), _) => known,
                 (None, Step::Compute(computed, _)) => self.compute(graph, computed, flows)?,
-                (None, Step::Take(history, _, param)) => self.take(graph, history, *param)?,
+                (None, Step::Take(history, slot, param)) => self.take(graph, history, *slot, *param)?,
             };
             let tensor = match step {
                 Step::Compute(_, tensor) => tensor,
@@ -253,8 +253,11 @@ impl Opening {
         nodes[output.index()].ok_or_else(lost)
     }
 
-    /// A Param for a value as it is.
-    fn take(&mut self, graph: &mut Graph, history: &History, before: NodeId) -> Result<NodeId> {
+    /// A Param for a value as it is. A number that the program wrote is a constant again: the gradients of some ops ask for those.
+    fn take(&mut self, graph: &mut Graph, history: &History, slot: usize, before: NodeId) -> Result<NodeId> {
+        if let Some(number) = history.inputs[slot].number() {
+            return graph.add_apart(Op::Const, &[], Arg::Const(number));
+        }
         let mut props = history.program.graph.props(before).clone();
         let first = history.inputs.len() as u32;
         let value = |slot: u32| history.dims.get(slot.checked_sub(first)? as usize).cloned();

@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::OnceLock;
-use tinyspec_ir::{DType, Graph, NodeId, Op};
+use tinyspec_ir::{Arg, DType, Graph, NodeId, Op};
 
 /// A program with a node for each tensor that it may have met, equal or not. Its runs share it.
 pub(crate) struct Program {
@@ -15,6 +15,8 @@ pub(crate) struct Program {
     pub tensors: Vec<(NodeId, u32)>,
     /// Which outputs a gradient flows through, once that was asked.
     flowing: OnceLock<Vec<bool>>,
+    /// The slots of inputs that gradients of the outputs reach, once that was asked.
+    reached: OnceLock<FxHashSet<u32>>,
 }
 
 impl Program {
@@ -22,7 +24,7 @@ impl Program {
         let floats = entries.iter().copied().zip(0..).filter(|&(node, _)| graph.dtype(node).is_float());
         let mut tensors: Vec<(NodeId, u32)> = floats.collect();
         tensors.sort_unstable();
-        Program { graph, outputs, entries, tensors, flowing: OnceLock::new() }
+        Program { graph, outputs, entries, tensors, flowing: OnceLock::new(), reached: OnceLock::new() }
     }
 
     /// Bytes that it needs, about.
@@ -56,6 +58,19 @@ impl Program {
             self.outputs.iter().map(|output| flows[output.index()]).collect()
         });
         flowing.get(output).copied().unwrap_or_default()
+    }
+
+    /// Whether gradients of an output reach the input of this slot.
+    pub fn reaches(&self, slot: u32) -> bool {
+        let reached = self.reached.get_or_init(|| {
+            let nodes = self.graph.reachable_until(&self.outputs, |node| self.ends(node));
+            let slot = |node: NodeId| match self.graph.arg(node) {
+                Arg::Param { slot, .. } => Some(*slot),
+                _ => None,
+            };
+            nodes.into_iter().filter_map(slot).collect()
+        });
+        reached.contains(&slot)
     }
 
     /// The nodes that gradients of `outputs` flow through, down to `known` ones.
