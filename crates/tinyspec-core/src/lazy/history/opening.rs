@@ -93,6 +93,8 @@ impl Opening {
             };
             let tensor = match step {
                 Step::Compute(_, tensor) => tensor,
+                // A number is the gradient's own: in its order, others stand before it on the line that wrote it.
+                Step::Take(history, slot, _) if history.inputs[slot].number().is_some() => None,
                 Step::Take(history, slot, _) => history.inputs[slot].now().0,
             };
             match tensor {
