@@ -94,13 +94,14 @@ fn one(function: &Arc<Node>, results: &[&Arc<Node>]) -> Result<()> {
     let mut table = Vec::with_capacity(plan.table.len());
     // SAFETY: `held` keeps the leaves, whose sizes the bound dims agree with; outputs and arena are ours alone.
     unsafe { run(&plan, &leaves, &addresses, arena.as_ref(), &mut table)? };
-    let history = History::of_call(&ranged.program, &body, &arguments)?;
+    let history = History::of_call(&ranged.program, &body, &arguments, function.last_run)?;
     for &result in results {
         let Arg::Number(number) = result.arg else { continue };
         // An equal call may be one of other tensors.
         let other = result.sources().into_iter().next().filter(|call| call.who() != function.who());
         let computed = match other {
-            Some(call) => History::of_call(&ranged.program, &body, &self::arguments(&call))?.result(number as usize),
+            Some(call) => History::of_call(&ranged.program, &body, &self::arguments(&call), call.last_run)?
+                .result(number as usize),
             None => history.result(number as usize),
         };
         let output = plan.output_of_root[number as usize];

@@ -345,7 +345,12 @@ impl Walk {
     }
 
     fn meet_again(&mut self, known: u32, node: &Arc<Node>) {
-        self.has_equal = self.has_equal || !are_one_to_gradients(&self.entries[known as usize].node, node);
+        let entry = &mut self.entries[known as usize];
+        self.has_equal = self.has_equal || !are_one_to_gradients(&entry.node, node);
+        // Gradients go back by age, so an input is the oldest of equal ones: older than all that was made of it.
+        if entry.leaf.is_some() && node.age < entry.node.age {
+            entry.node = node.clone();
+        }
     }
 
     /// The leaves below a sum of nothing but numbers that the program writes, views of them and what is computed of them.
@@ -566,6 +571,11 @@ impl Walk {
 
     fn outputs(&self, nodes: &[NodeId]) -> Vec<NodeId> {
         self.roots.iter().map(|&root| nodes[root as usize]).collect()
+    }
+
+    /// Nodes below this age existed when the threads that made the roots last began a run.
+    pub fn last_run(&self) -> u64 {
+        self.roots.iter().map(|&root| self.entries[root as usize].node.last_run).max().unwrap_or_default()
     }
 
     /// The realised tensors, by slot.

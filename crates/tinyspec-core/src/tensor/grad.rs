@@ -20,8 +20,8 @@ use tinyspec_ir::{Arg, Builder, DType, ErrorKind, Graph, NodeId, Op, gradient};
 ///
 /// Reading a tensor changes no gradient: how it was computed is remembered. A loss that was read keeps the tensors it was computed
 /// from alive until its gradient is taken or it is dropped; only the 16 most recent losses of a thread do. Other tensors keep
-/// nothing alive for that: if a derivative needs a value that nobody holds any more, it is computed again, and lost data are
-/// an error; numbers that were passed, keys of random values and positions of masks, of which the caller has no
+/// data alive that were new when they were read, such as a batch, up to 64 MiB of a thread. If a derivative needs a value that nobody
+/// holds any more, it is computed again, and lost data are an error; numbers that were passed, keys of random values and positions of masks, of which the caller has no
 /// tensor, are kept. What was detached, such as a weight by an optimiser's step, is data; a state that was assigned is made of what it was assigned.
 ///
 /// ```

@@ -66,8 +66,10 @@ fn gradients_flow_through_several_readings() -> Result<(), Error> {
 
 #[test]
 fn a_value_that_is_gone_is_named() -> Result<(), Error> {
-    let x = row(&[1.0, 2.0]);
-    let y = (&x * row(&[5.0, 6.0])).realize()?.clone();
+    let (x, factor) = (row(&[1.0, 2.0]), row(&[5.0, 6.0]));
+    // Data that were there before the last run may be weights: they are not kept.
+    x.exp().realize()?;
+    let y = (&x * factor).realize()?.clone();
     let error = grad(&y.sum(.., false), &[&x]).expect_err("the factor was dropped");
     assert_eq!(error.kind(), Some(ErrorKind::Gradient), "{error}");
     assert!(error.to_string().contains("gone"), "{error}");
@@ -311,9 +313,8 @@ fn a_loss_that_was_read_keeps_its_batch_until_its_gradient() -> Result<(), Error
     let loss = local_loss(&w, 1.0);
     assert_eq!(loss.item::<f32>()?, 14.0);
     assert_eq!(grad(&loss, &[&w])?[0].to_vec::<f32>()?, [2.0, 8.0, 18.0]);
-    // The gradient had what it needed of the batch.
-    let error = grad(&loss, &[&w]).expect_err("the batch was dropped");
-    assert!(error.to_string().contains("gone"), "{error}");
+    // The gradient had what it needed of the batch, which is computed again.
+    assert_eq!(grad(&loss, &[&w])?[0].to_vec::<f32>()?, [2.0, 8.0, 18.0]);
     // A sum of losses each of which was read.
     let losses: Vec<Tensor> = (0..4).map(|_| local_loss(&w, 1.0)).collect();
     losses.iter().try_for_each(|loss| loss.item::<f32>().map(drop))?;
@@ -329,29 +330,75 @@ fn a_loss_that_was_read_keeps_its_batch_until_its_gradient() -> Result<(), Error
 
 #[test]
 fn losses_that_live_on_keep_few_batches() -> Result<(), Error> {
-    let w = row(&[1.0, 1.0, 1.0]);
-    let losses: Vec<Tensor> = (0..40).map(|_| local_loss(&w, 1.0)).collect();
-    losses.iter().try_for_each(|loss| loss.item::<f32>().map(drop))?;
+    let w = row(&[1.0; LARGE]);
+    let losses: Vec<Tensor> = (0..100).map(|_| large_loss(&w)).collect::<Result<_, Error>>()?;
     let kept = losses.iter().filter(|loss| grad(loss, &[&w]).is_ok()).count();
-    assert_eq!(kept, 16);
+    assert!((16..=64).contains(&kept), "{kept}");
     assert!(grad(&losses[0], &[&w]).is_err());
+    Ok(())
+}
+
+/// Numbers of a batch of 1 MiB.
+const LARGE: usize = 1 << 18;
+
+/// A loss that was read, and whose batch was dropped.
+fn large_loss(w: &Tensor) -> Result<Tensor, Error> {
+    let loss = (w * row(&[2.0; LARGE])).square().sum(.., false);
+    loss.item::<f32>()?;
+    Ok(loss)
+}
+
+/// An episode: what was observed is a local variable, and what was made of it is read before there is a loss.
+#[test]
+fn new_data_are_kept_for_what_was_made_of_them() -> Result<(), Error> {
+    let w = row(&[0.1, -0.2, 0.3]);
+    let episode = |is_read: bool| -> Result<Vec<f32>, Error> {
+        let mut scores = vec![];
+        for step in 0..100 {
+            let observed = row(&[step as f32 * 0.01, 1.0, -0.5]);
+            let chances = (&w * &observed).softmax(0);
+            if is_read {
+                chances.to_vec::<f32>()?;
+            }
+            let score = chances.at(step % 3).log();
+            if is_read {
+                score.item::<f32>()?;
+            }
+            scores.push(score);
+        }
+        let loss = scores.iter().fold(Tensor::scalar(0.0f32), |sum, score| sum + score);
+        grad(&loss, &[&w])?[0].to_vec::<f32>()
+    };
+    let (got, want) = (episode(true)?, episode(false)?);
+    assert!(got.iter().zip(&want).all(|(got, want)| (got - want).abs() < 1e-4), "{got:?} for {want:?}");
+    Ok(())
+}
+
+/// The same number in two results of a run, of which the first was made later.
+#[test]
+fn a_number_may_be_met_first_where_it_was_written_last() -> Result<(), Error> {
+    let (w, mut seen) = (row(&[1.0, 2.0]), Tensor::scalar(0.0f32));
+    for step in 0..8 {
+        let rate = 1.0 / (1.0 + step as f32);
+        let loss = (&w * rate).square().sum(.., false);
+        seen = &seen + rate;
+        realize_all(&[&seen, &loss])?;
+        let got = grad(&loss, &[&w])?[0].to_vec::<f32>()?;
+        let want = [1.0f32, 2.0].map(|w| 2.0 * w * rate * rate);
+        assert!(got.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-5), "step {step}: {got:?}");
+    }
     Ok(())
 }
 
 #[test]
 fn losses_of_threads_that_have_ended_keep_few_batches() -> Result<(), Error> {
-    let w = row(&[1.0, 1.0, 1.0]);
-    let read = || -> Result<Tensor, Error> {
-        let loss = local_loss(&w, 1.0);
-        loss.item::<f32>()?;
-        Ok(loss)
-    };
-    let one = || std::thread::scope(|scope| scope.spawn(read).join().expect("a step"));
-    let losses = (0..40).map(|_| one()).collect::<Result<Vec<Tensor>, Error>>()?;
+    let w = row(&[1.0; LARGE]);
+    let one = || std::thread::scope(|scope| scope.spawn(|| large_loss(&w)).join().expect("a step"));
+    let losses = (0..100).map(|_| one()).collect::<Result<Vec<Tensor>, Error>>()?;
     let kept = losses.iter().filter(|loss| grad(loss, &[&w]).is_ok()).count();
-    assert!(kept <= 16, "{kept}");
+    assert!(kept <= 64, "{kept}");
     assert!(grad(&losses[0], &[&w]).is_err());
-    assert_eq!(grad(&one()?, &[&w])?[0].to_vec::<f32>()?, [2.0, 8.0, 18.0]);
+    assert_eq!(grad(&one()?, &[&w])?[0].to_vec::<f32>()?, [8.0; LARGE]);
     Ok(())
 }
 

@@ -22,8 +22,8 @@ pub(crate) enum Holding {
     Loss,
     /// The library computed it on its own, so the program may still take gradients with respect to its inputs.
     Unrequested,
-    /// It was made of values that were cut off from what they were made of, so that these could not be computed again.
-    Detached,
+    /// It was made of data, which cannot be computed again: of a batch that was new, or of a value that was detached.
+    Data,
 }
 
 impl Holding {
@@ -32,7 +32,8 @@ impl Holding {
     fn most(self) -> (usize, u64) {
         match self {
             Holding::Loss => (16, u64::MAX),
-            Holding::Unrequested | Holding::Detached => (256, 256 << 20),
+            Holding::Unrequested => (256, 256 << 20),
+            Holding::Data => (4096, 64 << 20),
         }
     }
 }
@@ -42,20 +43,20 @@ impl Holding {
 struct Holders {
     losses: Queue,
     unrequested: Queue,
-    detached: Queue,
+    data: Queue,
 }
 
 impl Holders {
     fn queues(self) -> [(Holding, Queue); 3] {
-        let Holders { losses, unrequested, detached } = self;
-        [(Holding::Loss, losses), (Holding::Unrequested, unrequested), (Holding::Detached, detached)]
+        let Holders { losses, unrequested, data } = self;
+        [(Holding::Loss, losses), (Holding::Unrequested, unrequested), (Holding::Data, data)]
     }
 
     fn queue(&mut self, holding: Holding) -> &mut Queue {
         match holding {
             Holding::Loss => &mut self.losses,
             Holding::Unrequested => &mut self.unrequested,
-            Holding::Detached => &mut self.detached,
+            Holding::Data => &mut self.data,
         }
     }
 }

@@ -40,9 +40,9 @@ pub(crate) struct History {
     dims: Vec<Dim>,
     /// The function that was called.
     body: Option<Arc<Body>>,
-    /// Values of inputs that no gradient of the results reaches.
+    /// Inputs that are data.
     #[expect(dead_code, reason = "keeps them alive")]
-    detached: Option<Arc<Held>>,
+    data: Option<Arc<Held>>,
     generation: u32,
     /// Bytes of the program if no other run has it, as of one that wrote at a place which changes.
     own_bytes: u64,
@@ -62,7 +62,7 @@ struct Input {
     node: Weak<Node>,
     /// The node itself where the caller has no tensor of it to keep: a number that was passed, a key of random values.
     kept: Option<Arc<Node>>,
-    /// Its value, if that is held among the detached ones.
+    /// Its value, if that is held among the data.
     value: Weak<Node>,
     who: Who,
     age: u64,
@@ -92,7 +92,7 @@ impl History {
         let had = program.entries.iter().zip(walk.nodes());
         let had = had.filter(|(_, node)| !node.is_unheld() && !node.is_realized());
         let had = had.map(|(&entry, node)| (entry, Arc::downgrade(node))).collect();
-        Ok(History { met, had, ..History::of(program, walk.leaf_nodes())? })
+        Ok(History { met, had, ..History::of(program, walk.leaf_nodes(), walk.last_run())? })
     }
 
     /// The run that computes `roots`, with equal tensors apart: plans compute them once, and a gradient asks for one of them. Numbers and
@@ -119,18 +119,24 @@ impl History {
         Ok(Some(Arc::new(history)))
     }
 
-    fn of<'a>(program: &Arc<Program>, inputs: impl Iterator<Item = &'a Arc<Node>>) -> Result<History> {
+    /// Data of this age or a higher one are new: the program may drop them, as it does a batch, and nothing computes them again.
+    fn of<'a>(program: &Arc<Program>, inputs: impl Iterator<Item = &'a Arc<Node>>, new: u64) -> Result<History> {
         let (mut generation, mut bytes) = (0, 0);
-        let mut detached = vec![];
+        let mut data = vec![];
         let inputs = inputs
             .zip(0..)
             .map(|(node, slot)| {
                 // A part that is read where it lies, or copied, has no memory of its own: it is made of the whole.
                 let is_part = node.is_lazy() && node.op != Op::Const;
                 let computed = if is_part { Computed::of_part(node)? } else { node.computed() };
-                let is_detached = node.op == Op::Detach || computed.is_some() && !program.reaches(slot);
-                let value = if is_detached && !node.is_loop_carried() { node.as_data() } else { None };
-                detached.extend(value.clone());
+                let value = match &computed {
+                    _ if is_part || node.is_loop_carried() => None,
+                    // No gradient needs to know how it was computed.
+                    Some(_) if !program.reaches(slot) => node.as_data(),
+                    None if node.op == Op::Detach || node.age >= new => Some(node.clone()),
+                    _ => None,
+                };
+                data.extend(value.clone());
                 let past = match computed {
                     None => Past::Data,
                     Some(_) if value.is_some() => Past::Data,
@@ -154,10 +160,10 @@ impl History {
                 })
             })
             .collect::<Result<_>>()?;
-        let detached = (!detached.is_empty()).then(|| Held::new(Holding::Detached, detached.into_iter(), 0));
+        let data = (!data.is_empty()).then(|| Held::new(Holding::Data, data.into_iter(), 0));
         let (met, had, dims) = (vec![], vec![], vec![]);
         let program = program.clone();
-        Ok(History { program, inputs, met, had, dims, body: None, detached, generation, own_bytes: 0, bytes })
+        Ok(History { program, inputs, met, had, dims, body: None, data, generation, own_bytes: 0, bytes })
     }
 
     /// Whether what is computed of its results remembers it.
@@ -169,14 +175,19 @@ impl History {
     ///
     /// # Errors
     /// None for arguments that were computed.
-    pub fn of_call(program: &Arc<Program>, body: &Arc<Body>, arguments: &[Arc<Node>]) -> Result<Arc<History>> {
+    pub fn of_call(
+        program: &Arc<Program>,
+        body: &Arc<Body>,
+        arguments: &[Arc<Node>],
+        last_run: u64,
+    ) -> Result<Arc<History>> {
         let dim = |node: &Arc<Node>| match node.props.value.as_deref() {
             Some([dim]) if node.props.shape.is_empty() => Some(dim.clone()),
             _ => None,
         };
         let dims: Vec<Dim> = arguments.iter().rev().map_while(dim).collect();
         let tensors = &arguments[..arguments.len() - dims.len()];
-        let mut history = History::of(program, tensors.iter())?;
+        let mut history = History::of(program, tensors.iter(), last_run)?;
         history.dims = dims.into_iter().rev().collect();
         history.body = Some(body.clone());
         Ok(Arc::new(history))
@@ -223,8 +234,8 @@ impl Input {
 
     /// The tensor, if it still has its value, and how that was computed.
     fn now(&self) -> (Option<Arc<Node>>, Option<Computed>) {
-        let node = self.kept.clone().or_else(|| self.node.upgrade()).filter(|node| !node.is_overwritten());
-        let node = node.or_else(|| self.value.upgrade());
+        let held = [self.kept.clone(), self.node.upgrade(), self.value.upgrade()];
+        let node = held.into_iter().flatten().find(|node| !node.is_overwritten());
         let past = match (&node, &self.past) {
             (Some(node), Past::Computed(computed)) if !node.is_realized() => Some(computed.clone()),
             (Some(node), _) => node.computed(),

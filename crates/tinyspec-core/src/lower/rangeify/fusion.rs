@@ -76,6 +76,8 @@ pub(super) struct Estimates {
     /// In memory, whatever it costs.
     stored: Vec<bool>,
     users: Vec<u32>,
+    /// The users that are no views.
+    at_place: Vec<u32>,
     /// Reduces that have become index arithmetic.
     counts: Vec<bool>,
     /// Values that follow from the indices alone, in few steps: cheaper than a read.
@@ -100,6 +102,7 @@ impl Estimates {
             reuse: vec![Reuse::None; graph.len()],
             stored: vec![false; graph.len()],
             users: vec![0; graph.len()],
+            at_place: vec![0; graph.len()],
             counts: vec![false; graph.len()],
             ramps: vec![false; graph.len()],
             masks: vec![false; graph.len()],
@@ -109,10 +112,10 @@ impl Estimates {
         };
         forced.keys().for_each(|node| estimates.stored[node.index()] = true);
         for &node in live {
-            value_sources(graph, node).iter().for_each(|source| estimates.users[source.index()] += 1);
-        }
-        for &node in live {
-            estimates.add(graph, node, costs.byte as f32);
+            for source in value_sources(graph, node) {
+                estimates.users[source.index()] += 1;
+                estimates.at_place[source.index()] += u32::from(!graph.op(node).is_view());
+            }
         }
         for &node in live.iter().rev() {
             let sums = match graph.op(node) {
@@ -123,6 +126,9 @@ impl Estimates {
             if let (true, Some(source)) = (sums, value_sources(graph, node).first()) {
                 estimates.summed[source.index()] = estimates.users[source.index()] == 1;
             }
+        }
+        for &node in live {
+            estimates.add(graph, node, costs.byte as f32);
         }
         estimates
     }
@@ -249,16 +255,19 @@ impl Estimates {
             let from = count(&sizes(graph, source)).max(1) as f32;
             // A source with fewer elements is computed once and used again.
             let share = if op == Op::Reduce { from / elements } else { (from / elements).min(1.0) };
-            // A Reduce below is decided upon by itself: here it counts as a read, and so does what two kernels would
-            // rather read than compute again.
+            // A Reduce below is decided upon by itself: here it counts as a read, unless both are one sum. So does what two kernels
+            // would rather read than compute again.
             let size = graph.dtype(source).size() as f32;
             let again = self.bytes[source.index()] + self.work[source.index()] / byte;
             let is_stored =
                 self.users[source.index()] > 1 && (self.carried[source.index()].is_some() || again > 4.0 * size);
             let (own, read) = match graph.op(source) {
-                Op::Reduce if !self.counts[source.index()] => (1.0, size),
-                _ if is_stored => (self.work[source.index()], size),
-                _ => (self.work[source.index()], self.bytes[source.index()]),
+                Op::Reduce if !self.counts[source.index()] && !self.summed[source.index()] => (1.0, size),
+                // Elementwise ops that share it want it at one place, where it is computed once; each view wants it at another.
+                _ => {
+                    let shared = if op.is_view() { 1.0 } else { self.at_place[source.index()].max(1) as f32 };
+                    (self.work[source.index()] / shared, if is_stored { size } else { self.bytes[source.index()] })
+                }
             };
             work += share * own;
             bytes += share * read;
