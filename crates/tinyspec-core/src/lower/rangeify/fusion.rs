@@ -64,6 +64,22 @@ impl Costs {
             part: 1 << (target.cache_bytes[0] / 3).max(1024).ilog2(),
         }
     }
+
+    /// Vector operations that one element of an op takes.
+    fn operations(&self, graph: &Graph, node: NodeId) -> f32 {
+        let least: f32 = match graph.op(node) {
+            Op::Div | Op::Recip => 4.0,
+            Op::Sqrt => 5.0,
+            Op::Idiv | Op::Mod | Op::Exp2 | Op::Log2 => 10.0,
+            Op::Sin => 20.0,
+            Op::Pow => 40.0,
+            Op::Threefry => 80.0,
+            Op::Const | Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink => return 0.0,
+            _ => 1.0,
+        };
+        // What the target lacks is computed by others.
+        least.max(self.sizes.size(graph, node) as f32)
+    }
 }
 
 /// What is known of every tensor node before the walk: what one element of it costs if all below is fused.
@@ -128,7 +144,7 @@ impl Estimates {
             }
         }
         for &node in live {
-            estimates.add(graph, node, costs.byte as f32);
+            estimates.add(graph, node, costs);
         }
         estimates
     }
@@ -233,7 +249,8 @@ impl Estimates {
         }) || repeats(graph, uncast(graph, terms))
     }
 
-    fn add(&mut self, graph: &Graph, node: NodeId, byte: f32) {
+    fn add(&mut self, graph: &Graph, node: NodeId, costs: &Costs) {
+        let byte = costs.byte as f32;
         let elements = count(&sizes(graph, node)).max(1) as f32;
         let op = graph.op(node);
         // What the user or a rule wants in memory is read from there.
@@ -250,7 +267,7 @@ impl Estimates {
         self.reuse[node.index()] = Reuse::of(graph, node);
         self.scatters[node.index()] = self.is_scatter(graph, node);
         self.windows[node.index()] = self.is_windowed(graph, node);
-        let (mut work, mut bytes) = (operation(op), 0.0);
+        let (mut work, mut bytes) = (costs.operations(graph, node), 0.0);
         for &source in value_sources(graph, node) {
             let from = count(&sizes(graph, source)).max(1) as f32;
             // A source with fewer elements is computed once and used again.
@@ -306,20 +323,6 @@ pub(super) fn value_sources(graph: &Graph, node: NodeId) -> &[NodeId] {
         Op::Param | Op::Buffer | Op::Range => &[],
         Op::Reshape | Op::Expand | Op::Pad | Op::Shrink | Op::Reduce | Op::Load => &sources[..1],
         _ => sources,
-    }
-}
-
-/// Vector operations that one element of an op takes.
-fn operation(op: Op) -> f32 {
-    match op {
-        Op::Div | Op::Recip => 4.0,
-        Op::Sqrt => 5.0,
-        Op::Idiv | Op::Mod | Op::Exp2 | Op::Log2 => 10.0,
-        Op::Sin => 20.0,
-        Op::Pow => 40.0,
-        Op::Threefry => 80.0,
-        Op::Const | Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink => 0.0,
-        _ => 1.0,
     }
 }
 
