@@ -7,7 +7,7 @@ use super::movement::{count, sizes};
 use super::tile::Reuse;
 use crate::lower::optimize::scatter::PLACES;
 use crate::lower::select::decompose::Sizes;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 use tinyspec_backends::Target;
 use tinyspec_ir::rules::widened_as_written;
@@ -92,8 +92,6 @@ pub(super) struct Estimates {
     /// In memory, whatever it costs.
     stored: Vec<bool>,
     users: Vec<u32>,
-    /// The users that are no views.
-    at_place: Vec<u32>,
     /// Reduces that have become index arithmetic.
     counts: Vec<bool>,
     /// Values that follow from the indices alone, in few steps: cheaper than a read.
@@ -118,7 +116,6 @@ impl Estimates {
             reuse: vec![Reuse::None; graph.len()],
             stored: vec![false; graph.len()],
             users: vec![0; graph.len()],
-            at_place: vec![0; graph.len()],
             counts: vec![false; graph.len()],
             ramps: vec![false; graph.len()],
             masks: vec![false; graph.len()],
@@ -128,10 +125,7 @@ impl Estimates {
         };
         forced.keys().for_each(|node| estimates.stored[node.index()] = true);
         for &node in live {
-            for source in value_sources(graph, node) {
-                estimates.users[source.index()] += 1;
-                estimates.at_place[source.index()] += u32::from(!graph.op(node).is_view());
-            }
+            value_sources(graph, node).iter().for_each(|source| estimates.users[source.index()] += 1);
         }
         for &node in live.iter().rev() {
             let sums = match graph.op(node) {
@@ -164,9 +158,52 @@ impl Estimates {
         self.reuse[node.index()]
     }
 
-    /// Operations for one element if all below is fused.
+    /// Operations for one element if all below is fused, at most: what meets again is counted on each path to it.
     pub(super) fn work(&self, node: NodeId) -> f64 {
         self.work[node.index()] as f64
+    }
+
+    /// The same, with what meets again at one place counted once; each view wants it at a place of its own.
+    fn work_once(&self, graph: &Graph, node: NodeId, costs: &Costs) -> f64 {
+        /// Values, at most, beyond which what is left of a path counts as in [`Estimates::work`].
+        const MOST: usize = 1024;
+        let mut met: FxHashSet<(NodeId, u64)> = FxHashSet::default();
+        let mut open = vec![(node, 0u64, 1f32)];
+        let mut total = 0f32;
+        while let Some((node, place, share)) = open.pop() {
+            if !met.insert((node, place)) {
+                continue;
+            }
+            if met.len() > MOST {
+                total += share * self.work[node.index()];
+                continue;
+            }
+            total += share * costs.operations(graph, node);
+            let place = if graph.op(node).is_view() { place.rotate_left(7) ^ (u64::from(node.0) + 1) } else { place };
+            for &source in value_sources(graph, node) {
+                let share = share * self.share(graph, node, source);
+                if graph.op(node) == Op::Reduce {
+                    total += share;
+                }
+                match graph.op(source) {
+                    Op::Param | Op::Buffer | Op::Binary | Op::Contiguous => {}
+                    _ if self.is_read(graph, source) => total += share,
+                    _ => open.push((source, place, share)),
+                }
+            }
+        }
+        total as f64
+    }
+
+    /// Elements of a source that one element of a node takes. A source with fewer elements is computed once and used again.
+    fn share(&self, graph: &Graph, node: NodeId, source: NodeId) -> f32 {
+        let [elements, from] = [node, source].map(|node| count(&sizes(graph, node)).max(1) as f32);
+        if graph.op(node) == Op::Reduce { from / elements } else { (from / elements).min(1.0) }
+    }
+
+    /// A Reduce is decided upon by itself: to what is made of it, it counts as a read, unless both are one sum.
+    fn is_read(&self, graph: &Graph, source: NodeId) -> bool {
+        graph.op(source) == Op::Reduce && !self.counts[source.index()] && !self.summed[source.index()]
     }
 
     /// How often other nodes name this one.
@@ -269,22 +306,16 @@ impl Estimates {
         self.windows[node.index()] = self.is_windowed(graph, node);
         let (mut work, mut bytes) = (costs.operations(graph, node), 0.0);
         for &source in value_sources(graph, node) {
-            let from = count(&sizes(graph, source)).max(1) as f32;
-            // A source with fewer elements is computed once and used again.
-            let share = if op == Op::Reduce { from / elements } else { (from / elements).min(1.0) };
-            // A Reduce below is decided upon by itself: here it counts as a read, unless both are one sum. So does what two kernels
-            // would rather read than compute again.
+            let share = self.share(graph, node, source);
+            // What two kernels would rather read than compute again counts as a read.
             let size = graph.dtype(source).size() as f32;
             let again = self.bytes[source.index()] + self.work[source.index()] / byte;
             let is_stored =
                 self.users[source.index()] > 1 && (self.carried[source.index()].is_some() || again > 4.0 * size);
-            let (own, read) = match graph.op(source) {
-                Op::Reduce if !self.counts[source.index()] && !self.summed[source.index()] => (1.0, size),
-                // Elementwise ops that share it want it at one place, where it is computed once; each view wants it at another.
-                _ => {
-                    let shared = if op.is_view() { 1.0 } else { self.at_place[source.index()].max(1) as f32 };
-                    (self.work[source.index()] / shared, if is_stored { size } else { self.bytes[source.index()] })
-                }
+            let (own, read) = match () {
+                _ if self.is_read(graph, source) => (1.0, size),
+                _ if is_stored => (self.work[source.index()], size),
+                _ => (self.work[source.index()], self.bytes[source.index()]),
             };
             work += share * own;
             bytes += share * read;
@@ -292,7 +323,10 @@ impl Estimates {
                 work += share;
             }
             // With several users the source is stored itself, and what follows is cheap again.
-            if from == elements && self.users[source.index()] == 1 && !self.counts[source.index()] {
+            if count(&sizes(graph, source)).max(1) as f32 == elements
+                && self.users[source.index()] == 1
+                && !self.counts[source.index()]
+            {
                 let tiled = |sum: &Option<NodeId>| sum.is_some_and(|sum| self.reuse(sum) == Reuse::Both);
                 let sums = [self.carried[node.index()], self.sum(graph, source)];
                 self.carried[node.index()] = sums.into_iter().max_by_key(|sum| (tiled(sum), *sum)).flatten();
@@ -468,6 +502,10 @@ fn widens(graph: &Graph, node: NodeId) -> bool {
     is_simple && to.size() > from.size() && to != DType::Index && from != DType::Bool
 }
 
+/// An estimate that is so many times too high, because paths meet again, is replaced by the exact count. A smaller excess stands for
+/// what the count leaves out, such as the lanes that short rows leave empty (measured).
+const PATHS: f64 = 4.0;
+
 /// Zeros around an image are summed as well.
 const SLACK: f64 = 2.0;
 
@@ -531,13 +569,20 @@ pub(super) fn decide(
     kernels.dedup();
     let trips: f64 = demands.iter().map(|demand| demand.trips).sum();
     let again = (kernels.len() - 1) as f64 * elements;
-    let recompute = (trips - elements).max(0.0) * estimates.work(node)
-        + again * estimates.bytes[node.index()] as f64 * costs.byte
-        + demands.iter().map(|demand| demand.untiled).sum::<f64>();
+    let untiled: f64 = demands.iter().map(|demand| demand.untiled).sum();
+    let reread = again * estimates.bytes[node.index()] as f64 * costs.byte;
+    let recomputed = |work: f64| (trips - elements).max(0.0) * work + reread + untiled;
     // A write moves each line twice: it is read before it is written.
     let moved = elements * graph.dtype(node).size() as f64 * (2 + kernels.len()) as f64;
     let shared: f64 = demands.iter().map(|demand| demand.shared).sum();
     let store = (moved + shared) * costs.byte + costs.launch;
+    let mut recompute = recomputed(estimates.work(node));
+    if recompute > store && recomputed(1.0) <= store {
+        let exact = recomputed(estimates.work_once(graph, node, costs));
+        if recompute > PATHS * exact {
+            recompute = exact;
+        }
+    }
     Ok(if recompute > store {
         (true, Reason::Dear { recompute, store })
     } else {
