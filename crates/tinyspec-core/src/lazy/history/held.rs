@@ -28,10 +28,10 @@ pub(crate) enum Holding {
 
 impl Holding {
     /// How many tensors of a thread hold their inputs at the same time, and how many bytes of these and of programs that led from one
-    /// to the next, at most; the oldest is released first.
+    /// to the next, at most, but always the newest; the oldest is released first.
     fn most(self) -> (usize, u64) {
         match self {
-            Holding::Loss => (16, u64::MAX),
+            Holding::Loss => (16, 1 << 30),
             Holding::Unrequested => (256, 256 << 20),
             Holding::Data => (4096, 64 << 20),
         }
@@ -124,7 +124,7 @@ impl Queue {
         if is_full(self) {
             // A little less remains, so that a full queue is not searched each time.
             let (kept, kept_bytes) = (most - most / 32, most_bytes - most_bytes / 32);
-            while self.holders.len() > kept || self.bytes > kept_bytes {
+            while self.holders.len() > kept || self.bytes > kept_bytes && self.holders.len() > 1 {
                 let Some(oldest) = self.holders.pop_front().and_then(|oldest| oldest.upgrade()) else { break };
                 self.bytes = self.bytes.saturating_sub(oldest.bytes);
                 removed.push(oldest);

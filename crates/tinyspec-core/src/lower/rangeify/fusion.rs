@@ -64,22 +64,6 @@ impl Costs {
             part: 1 << (target.cache_bytes[0] / 3).max(1024).ilog2(),
         }
     }
-
-    /// Vector operations that one element of an op takes.
-    fn operations(&self, graph: &Graph, node: NodeId) -> f32 {
-        let least: f32 = match graph.op(node) {
-            Op::Div | Op::Recip => 4.0,
-            Op::Sqrt => 5.0,
-            Op::Idiv | Op::Mod | Op::Exp2 | Op::Log2 => 10.0,
-            Op::Sin => 20.0,
-            Op::Pow => 40.0,
-            Op::Threefry => 80.0,
-            Op::Const | Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink => return 0.0,
-            _ => 1.0,
-        };
-        // What the target lacks is computed by others.
-        least.max(self.sizes.size(graph, node) as f32)
-    }
 }
 
 /// What is known of every tensor node before the walk: what one element of it costs if all below is fused.
@@ -138,7 +122,7 @@ impl Estimates {
             }
         }
         for &node in live {
-            estimates.add(graph, node, costs);
+            estimates.add(graph, node, costs.byte as f32);
         }
         estimates
     }
@@ -164,7 +148,7 @@ impl Estimates {
     }
 
     /// The same, with what meets again at one place counted once; each view wants it at a place of its own.
-    fn work_once(&self, graph: &Graph, node: NodeId, costs: &Costs) -> f64 {
+    fn work_once(&self, graph: &Graph, node: NodeId) -> f64 {
         /// Values, at most, beyond which what is left of a path counts as in [`Estimates::work`].
         const MOST: usize = 1024;
         let mut met: FxHashSet<(NodeId, u64)> = FxHashSet::default();
@@ -178,7 +162,7 @@ impl Estimates {
                 total += share * self.work[node.index()];
                 continue;
             }
-            total += share * costs.operations(graph, node);
+            total += share * operation(graph.op(node));
             let place = if graph.op(node).is_view() { place.rotate_left(7) ^ (u64::from(node.0) + 1) } else { place };
             for &source in value_sources(graph, node) {
                 let share = share * self.share(graph, node, source);
@@ -286,8 +270,7 @@ impl Estimates {
         }) || repeats(graph, uncast(graph, terms))
     }
 
-    fn add(&mut self, graph: &Graph, node: NodeId, costs: &Costs) {
-        let byte = costs.byte as f32;
+    fn add(&mut self, graph: &Graph, node: NodeId, byte: f32) {
         let elements = count(&sizes(graph, node)).max(1) as f32;
         let op = graph.op(node);
         // What the user or a rule wants in memory is read from there.
@@ -304,7 +287,7 @@ impl Estimates {
         self.reuse[node.index()] = Reuse::of(graph, node);
         self.scatters[node.index()] = self.is_scatter(graph, node);
         self.windows[node.index()] = self.is_windowed(graph, node);
-        let (mut work, mut bytes) = (costs.operations(graph, node), 0.0);
+        let (mut work, mut bytes) = (operation(op), 0.0);
         for &source in value_sources(graph, node) {
             let share = self.share(graph, node, source);
             // What two kernels would rather read than compute again counts as a read.
@@ -357,6 +340,20 @@ pub(super) fn value_sources(graph: &Graph, node: NodeId) -> &[NodeId] {
         Op::Param | Op::Buffer | Op::Range => &[],
         Op::Reshape | Op::Expand | Op::Pad | Op::Shrink | Op::Reduce | Op::Load => &sources[..1],
         _ => sources,
+    }
+}
+
+/// Vector operations that one element of an op takes.
+fn operation(op: Op) -> f32 {
+    match op {
+        Op::Div | Op::Recip => 4.0,
+        Op::Sqrt => 5.0,
+        Op::Idiv | Op::Mod | Op::Exp2 | Op::Log2 => 10.0,
+        Op::Sin => 20.0,
+        Op::Pow => 40.0,
+        Op::Threefry => 80.0,
+        Op::Const | Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Shrink => 0.0,
+        _ => 1.0,
     }
 }
 
@@ -578,7 +575,7 @@ pub(super) fn decide(
     let store = (moved + shared) * costs.byte + costs.launch;
     let mut recompute = recomputed(estimates.work(node));
     if recompute > store && recomputed(1.0) <= store {
-        let exact = recomputed(estimates.work_once(graph, node, costs));
+        let exact = recomputed(estimates.work_once(graph, node));
         if recompute > PATHS * exact {
             recompute = exact;
         }
