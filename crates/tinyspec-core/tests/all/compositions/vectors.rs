@@ -38,3 +38,21 @@ fn programs_that_no_rule_was_written_for_take_few_steps() -> Result<(), Error> {
     assert_eq!(got, want);
     Ok(())
 }
+
+/// The gradient of a convolution by its input is a sum of sums. It is computed once, not in each of its readers, and its terms are not
+/// stored, however much is computed of the slopes that they are made of.
+#[test]
+fn two_readers_of_a_gradient_take_few_more_steps_than_one() -> Result<(), Error> {
+    let [x, k] = [numbers(&[2, 16, 10, 21])?, numbers(&[32, 16, 3, 3])?];
+    let slopes = || -> Result<Tensor, Error> {
+        let y = x.conv2d(&k, None, Conv2d { padding: [1, 1], ..default() });
+        Ok(grad(&(y * 0.01).tanh().tanh().sum(.., false), &[&x])?.remove(0))
+    };
+    let one = slopes()?;
+    let alone = steps(&[&one])?;
+    let whole = slopes()?;
+    let parts = [whole.at((.., ..8)) * 2.0, whole.at((.., 8..)) * 2.0];
+    let both = steps(&[&parts[0], &parts[1]])?;
+    assert!(both < 2 * alone, "{both} steps for two readers, {alone} for one");
+    Ok(())
+}
