@@ -75,10 +75,9 @@ fn realize_with<'a>(roots: &'a [Arc<Node>], states: &'a [Arc<Node>], unrequested
     let mut histories = Vec::with_capacity(twins.len());
     for &(twin, first) in &twins {
         let is_same = twin.who() == first.who();
-        histories.push(if is_same {
-            None
-        } else {
-            History::of_tensors(std::slice::from_ref(twin), &Changing::default())?
+        histories.push(match is_same {
+            true => None,
+            false => History::of_tensors(std::slice::from_ref(twin), &Changing::default())?,
         });
     }
     if !pending.is_empty() {

@@ -53,7 +53,8 @@ pub(crate) struct Walk {
     literals: FxHashMap<u32, Const>,
     /// Numbers and parts of tensors that are inputs here.
     pub changing: Changing,
-    /// Some parts or places that the lazy graph holds are inputs here.
+    /// Some parts or places that the lazy graph holds are inputs here. A history is then made of the lazy graph before the run, which may
+    /// overwrite what the parts are of.
     pub has_moved: bool,
 }
 
