@@ -127,7 +127,7 @@ impl History {
             .zip(0..)
             .map(|(node, slot)| {
                 // A part that is read where it lies, or copied, has no memory of its own: it is made of the whole.
-                let is_part = node.is_lazy() && node.op != Op::Const;
+                let is_part = !matches!(node.op, Op::Const | Op::Buffer) && node.is_lazy();
                 let computed = if is_part { Computed::of_part(node)? } else { node.computed() };
                 let value = match &computed {
                     _ if is_part || node.is_loop_carried() => None,
