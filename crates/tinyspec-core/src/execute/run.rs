@@ -9,7 +9,7 @@ use crate::compile::{self, Place, Plan};
 use crate::device::{Device, Owner, Storage, default_device};
 use crate::kept::Kept;
 use crate::lazy::callify::{Callified, Unevaluated, Walk};
-use crate::lazy::{Changing, History, Node, UnreadStates, unread_states};
+use crate::lazy::{History, Node, UnreadStates, unread_states};
 use crate::lower::rangeify::Donation;
 use crate::profile::{self, Launched, Level};
 use crate::{Error, Result};
@@ -75,10 +75,7 @@ fn realize_with<'a>(roots: &'a [Arc<Node>], states: &'a [Arc<Node>], unrequested
     let mut histories = Vec::with_capacity(twins.len());
     for &(twin, first) in &twins {
         let is_same = twin.who() == first.who();
-        histories.push(match is_same {
-            true => None,
-            false => History::of_tensors(std::slice::from_ref(twin), &Changing::default())?,
-        });
+        histories.push(if is_same { None } else { History::of_tensor(twin)? });
     }
     if !pending.is_empty() {
         realize_apart(pending, beside, unrequested)?;

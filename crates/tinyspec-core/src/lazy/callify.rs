@@ -51,10 +51,10 @@ pub(crate) struct Walk {
     pub has_equal: bool,
     /// Leaves that are numbers here.
     literals: FxHashMap<u32, Const>,
-    /// Numbers and parts of tensors that are inputs here.
+    /// Numbers and parts of tensors that the walk takes as inputs.
     pub changing: Changing,
-    /// Some parts or places that the lazy graph holds are inputs here. A history is then made of the lazy graph before the run, which may
-    /// overwrite what the parts are of.
+    /// The walk takes parts or offsets of windows as inputs. Then the history is made before the run, which may overwrite the tensors that
+    /// they belong to.
     pub has_moved: bool,
 }
 
@@ -190,7 +190,7 @@ impl Walk {
         Ok(Walk { changing, has_moved, ..walk })
     }
 
-    /// As [`Walk::of`], with each tensor for itself, equal or not; numbers and parts that are `changing` are inputs.
+    /// As [`Walk::of`], with each tensor for itself, equal or not; numbers and parts in `changing` are inputs.
     pub fn of_tensors(roots: &[Arc<Node>], changing: &Changing) -> Walk {
         Walk::by(roots, Node::who, changing, |_| false)
     }
@@ -348,7 +348,8 @@ impl Walk {
     fn meet_again(&mut self, known: u32, node: &Arc<Node>) {
         let entry = &mut self.entries[known as usize];
         self.has_equal = self.has_equal || !are_one_to_gradients(&entry.node, node);
-        // Gradients go back by age, so an input is the oldest of equal ones: older than all that was made of it.
+        // Of equal inputs the oldest stands for all, since a gradient visits tensors in the order of their age, and an input must come before
+        // everything that was made of it.
         if entry.leaf.is_some() && node.age < entry.node.age {
             entry.node = node.clone();
         }
@@ -574,7 +575,7 @@ impl Walk {
         self.roots.iter().map(|&root| nodes[root as usize]).collect()
     }
 
-    /// Nodes below this age existed when the threads that made the roots last began a run.
+    /// The age at which the last run began before the roots were made: older nodes existed then.
     pub fn last_run(&self) -> u64 {
         self.roots.iter().map(|&root| self.entries[root as usize].node.last_run).max().unwrap_or_default()
     }
@@ -611,7 +612,7 @@ impl Walk {
                         nodes.push(known);
                         continue;
                     }
-                    // A gradient may hold a number of the library that equals one that the program wrote, and which may change.
+                    // Kept apart from an equal constant of a gradient rule: a number of the program may change.
                     is_tensor || node.literal().is_some()
                 }
             };

@@ -19,7 +19,6 @@ mod unread;
 pub use body::Body;
 pub(crate) use builder::LazyBuilder;
 pub(crate) use callify::Walk;
-pub(crate) use changing::Changing;
 pub(crate) use handle::Handle;
 pub(crate) use history::{History, Opening, Program, ends_gradients, oldest};
 pub(crate) use identity::{Identity, Who};

@@ -137,8 +137,8 @@ impl Node {
         Ok(Arc::new(node))
     }
 
-    /// The constant that a line of the program writes beside a tensor. It is not equal to one that the library writes: only the former
-    /// may change.
+    /// The constant that a line of the program writes beside a tensor. Its hash differs from that of an equal constant of the library,
+    /// which never changes.
     pub fn number(value: Const, location: &'static Location<'static>) -> Result<Arc<Node>> {
         let mut node = Node::lazy(Op::Const, Sources::new(), Arg::Const(value), Some(location))?;
         if let Some(node) = Arc::get_mut(&mut node) {
@@ -159,12 +159,16 @@ impl Node {
             Arg::Buffer { slot: 0, dtype, device: Some(storage.device().id().clone()), addrspace: AddrSpace::Global };
         let stack = Props { dtype: DType::Index, value: Some(shape.clone()), ..Props::void() };
         let props = derive(Op::Buffer, &arg, &[&stack])?;
+        Ok(Node::data(Op::Buffer, arg, props, State::Realised(storage, None), location))
+    }
+
+    /// A node with a value, equal to no other.
+    fn data(op: Op, arg: Arg, props: Props, state: State, location: Option<&'static Location<'static>>) -> Arc<Node> {
         let age = Node::next_age();
         let hash = ContentHash::of(&(Op::Buffer, age));
-        let state = State::Realised(storage, None);
-        let mut node = Node::new(Op::Buffer, arg, props, hash, Identity::NONE, age, state);
-        node.location = location;
-        Ok(Arc::new(node))
+        let mut node = Node::new(op, arg, props, hash, Identity::NONE, age, state);
+        (node.has_data, node.location) = (true, location);
+        Arc::new(node)
     }
 
     /// A node that is its buffer, which holds `value`.
@@ -180,18 +184,14 @@ impl Node {
         Ok(node.internal())
     }
 
-    /// A node of the same value that does not say how it was computed; none where there is no value.
+    /// A node with the same value and no history; none where there is no value.
     pub fn as_data(&self) -> Option<Arc<Node>> {
         let state = match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
             State::Realised(storage, _) => State::Realised(storage.clone(), None),
             State::Sharded(shards, _) => State::Sharded(shards.clone(), None),
             _ => return None,
         };
-        let age = Node::next_age();
-        let hash = ContentHash::of(&(Op::Buffer, age));
-        let mut node = Node::new(self.op, self.arg.clone(), self.props.clone(), hash, Identity::NONE, age, state);
-        (node.has_data, node.location) = (true, self.location);
-        Some(Arc::new(node))
+        Some(Node::data(self.op, self.arg.clone(), self.props.clone(), state, self.location))
     }
 
     /// The node of a buffer that nobody else knows yet, as one that histories keep alive.

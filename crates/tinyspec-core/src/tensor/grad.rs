@@ -19,10 +19,11 @@ use tinyspec_ir::{Arg, Builder, DType, ErrorKind, Graph, NodeId, Op, gradient};
 /// The first read of one of these gradients, or of a value computed from it, computes all those that the program still holds.
 ///
 /// Reading a tensor changes no gradient: how it was computed is remembered. A loss that was read keeps the tensors it was computed
-/// from alive until its gradient is taken or it is dropped; only the 16 most recent losses of a thread do. Other tensors keep
-/// data alive that were new when they were read, such as a batch, up to 64 MiB of a thread. If a derivative needs a value that nobody
-/// holds any more, it is computed again, and lost data are an error; numbers that were passed, keys of random values and positions of masks, of which the caller has no
-/// tensor, are kept. What was detached, such as a weight by an optimiser's step, is data; a state that was assigned is made of what it was assigned.
+/// from alive until its gradient is taken or it is dropped; only the 16 most recent losses of a thread do. A tensor that was read also
+/// keeps alive the data that were made since the run before, such as a batch, and detached values, up to 64 MiB in each thread.
+/// Numbers, keys of random values and positions of masks are always kept, since the caller has no tensor of them. If a derivative
+/// needs another value that no tensor holds any more, the value is computed again; if it is data, that is an error. A detached
+/// value, such as a weight after an optimiser's step, is data; a state that was assigned has the history of what it was assigned.
 ///
 /// ```
 /// # use tinyspec_core::{Tensor, grad};

@@ -2,7 +2,7 @@
 
 use crate::device::{Device, Owner, Storage, device};
 use crate::execute::run::realize_part;
-use crate::lazy::{Changing, History, LazyBuilder, Node, Shards, part};
+use crate::lazy::{History, LazyBuilder, Node, Shards, part};
 use crate::{Error, Result};
 use std::sync::Arc;
 use tinyspec_ir::Device as DeviceId;
@@ -13,8 +13,7 @@ use tinyspec_ir::{AddrSpace, Arg, Builder, Dim, ErrorKind, NodeId, Op, cut};
 pub(in crate::execute) fn move_to_device(node: &Arc<Node>) -> Result<()> {
     debug_assert_eq!(node.op, Op::Load);
     let (Some(source), Some(to)) = (node.sources().into_iter().next(), node.device().cloned()) else { return Ok(()) };
-    let computed =
-        History::of_tensors(std::slice::from_ref(node), &Changing::default())?.and_then(|history| history.result(0));
+    let computed = History::of_tensor(node)?.and_then(|history| history.result(0));
     match (source.shards(), &to) {
         (None, DeviceId::Single(name)) => {
             let (from, start) = part(&source).ok_or_else(|| refused("the source has no value"))?;

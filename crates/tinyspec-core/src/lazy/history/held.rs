@@ -22,7 +22,7 @@ pub(crate) enum Holding {
     Loss,
     /// The library computed it on its own, so the program may still take gradients with respect to its inputs.
     Unrequested,
-    /// It was made of data, which cannot be computed again: of a batch that was new, or of a value that was detached.
+    /// Some of its inputs could not be computed again: data that were new, such as a batch, or detached values.
     Data,
 }
 

@@ -1,9 +1,10 @@
 //! How a computed tensor came about, for gradients that are asked for after its value was read.
 //!
 //! A history holds the program that ran, which the plan has anyway, who the tensors were that it met, and weak references
-//! to its inputs and to what else the caller had a tensor of: no memory lives on for its sake but what the library made for
-//! a caller who cannot keep it, such as the buffer of a number that was passed. What is gone is computed again from its own
-//! history, as far as that goes back. A scalar is likely to be differentiated, so it [holds](Held) the inputs of its run.
+//! to its inputs and to what else the caller had a tensor of. What is gone is computed again from its own history, as far as
+//! that goes back. Inputs that could not be computed again are kept alive: buffers that the library made for a caller who
+//! cannot keep them, such as that of a number that was passed, and, [within limits](Held), new and detached data. A scalar is
+//! likely to be differentiated, so it holds the inputs of its run.
 
 mod held;
 mod opening;
@@ -20,7 +21,7 @@ use crate::Result;
 use crate::kept::Kept;
 use crate::lazy::{Body, Walk};
 use std::sync::{Arc, LazyLock, Weak};
-use tinyspec_ir::{Arg, Const, ContentHash, DType, Dim, NodeId, Op};
+use tinyspec_ir::{Const, ContentHash, DType, Dim, NodeId, Op};
 
 /// Computations in a row that are remembered, and bytes of their programs, if they have programs of their own. A loop that computes a
 /// state from the one before it stays bounded.
@@ -40,11 +41,11 @@ pub(crate) struct History {
     dims: Vec<Dim>,
     /// The function that was called.
     body: Option<Arc<Body>>,
-    /// Inputs that are data.
-    #[expect(dead_code, reason = "keeps them alive")]
+    /// Keeps alive the inputs that could not be computed again.
+    #[expect(dead_code, reason = "owned for its inputs")]
     data: Option<Arc<Held>>,
     generation: u32,
-    /// Bytes of the program if no other run has it, as of one that wrote at a place which changes.
+    /// Bytes of the program if no other run has it, as of one that wrote at an offset which changes.
     own_bytes: u64,
     /// The same of all that is remembered.
     bytes: u64,
@@ -62,7 +63,7 @@ struct Input {
     node: Weak<Node>,
     /// The node itself where the caller has no tensor of it to keep: a number that was passed, a key of random values.
     kept: Option<Arc<Node>>,
-    /// Its value, if that is held among the data.
+    /// A node with its value among the data that the history keeps alive.
     value: Weak<Node>,
     who: Who,
     age: u64,
@@ -96,7 +97,7 @@ impl History {
     }
 
     /// The run that computes `roots`, with equal tensors apart: plans compute them once, and a gradient asks for one of them. Numbers and
-    /// parts that are `changing` are inputs, so that runs which differ in these share a program. None where what they need is being
+    /// parts in `changing` become inputs, so that runs which differ only in them share a program. None where what the roots need is being
     /// overwritten.
     ///
     /// # Errors
@@ -119,21 +120,29 @@ impl History {
         Ok(Some(Arc::new(history)))
     }
 
-    /// Data of this age or a higher one are new: the program may drop them, as it does a batch, and nothing computes them again.
-    fn of<'a>(program: &Arc<Program>, inputs: impl Iterator<Item = &'a Arc<Node>>, new: u64) -> Result<History> {
+    /// As [`History::of_tensors`], of one tensor.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn of_tensor(tensor: &Arc<Node>) -> Result<Option<Arc<History>>> {
+        History::of_tensors(std::slice::from_ref(tensor), &Changing::default())
+    }
+
+    /// Data made since `last_run` are kept alive: they may be a batch, which the program is about to drop.
+    fn of<'a>(program: &Arc<Program>, inputs: impl Iterator<Item = &'a Arc<Node>>, last_run: u64) -> Result<History> {
         let (mut generation, mut bytes) = (0, 0);
         let mut data = vec![];
         let inputs = inputs
             .zip(0..)
             .map(|(node, slot)| {
-                // A part that is read where it lies, or copied, has no memory of its own: it is made of the whole.
+                // A part is read in place or copied: it stays lazy, and its past is that of the whole tensor.
                 let is_part = !matches!(node.op, Op::Const | Op::Buffer) && node.is_lazy();
                 let computed = if is_part { Computed::of_part(node)? } else { node.computed() };
                 let value = match &computed {
                     _ if is_part || node.is_loop_carried() => None,
-                    // No gradient needs to know how it was computed.
+                    // No gradient follows how it was computed.
                     Some(_) if !program.reaches(slot) => node.as_data(),
-                    None if node.op == Op::Detach || node.age >= new => Some(node.clone()),
+                    None if node.op == Op::Detach || node.age >= last_run => Some(node.clone()),
                     _ => None,
                 };
                 data.extend(value.clone());
@@ -219,21 +228,22 @@ impl History {
 
     /// The inputs among nodes of the program: slots and Params.
     fn inputs_among(&self, nodes: &[NodeId]) -> impl Iterator<Item = (usize, NodeId)> {
-        nodes.iter().filter_map(|&node| match self.program.graph.arg(node) {
-            Arg::Param { slot, .. } if (*slot as usize) < self.inputs.len() => Some((*slot as usize, node)),
-            _ => None,
-        })
+        let slots = nodes.iter().filter_map(|&node| Some((self.program.slot(node)? as usize, node)));
+        slots.filter(|&(slot, _)| slot < self.inputs.len())
     }
 }
 
 impl Input {
-    /// The number that the program wrote for it.
+    /// Its value, if the program wrote it as a number.
     fn number(&self) -> Option<Const> {
         self.kept.as_ref().filter(|node| node.op == Op::Const)?.literal()
     }
 
-    /// The tensor, if it still has its value, and how that was computed.
+    /// The tensor, if it still has its value, and how that was computed. A number has no tensor: a gradient writes it anew.
     fn now(&self) -> (Option<Arc<Node>>, Option<Computed>) {
+        if self.number().is_some() {
+            return (None, None);
+        }
         let held = [self.kept.clone(), self.node.upgrade(), self.value.upgrade()];
         let node = held.into_iter().flatten().find(|node| !node.is_overwritten());
         let past = match (&node, &self.past) {
@@ -247,10 +257,11 @@ impl Input {
 }
 
 impl Computed {
-    /// How a part is made of what it is a part of; none where that is being overwritten.
+    /// How a part is made of the whole tensor; none where that is being overwritten.
     fn of_part(part: &Arc<Node>) -> Result<Option<Computed>> {
-        let history = History::of_tensors(std::slice::from_ref(part), &Changing::default())?;
-        Ok(history.map(|history| Computed { output: history.program.outputs[0], history, held: None }))
+        let Some(history) = History::of_tensor(part)? else { return Ok(None) };
+        let output = history.program.outputs.first().copied();
+        Ok(output.map(|output| Computed { history, output, held: None }))
     }
 
     /// The history of `tensor`. A scalar that has not been differentiated also holds the inputs of its run. So does a tensor that was

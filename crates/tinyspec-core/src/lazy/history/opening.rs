@@ -93,8 +93,6 @@ impl Opening {
             };
             let tensor = match step {
                 Step::Compute(_, tensor) => tensor,
-                // A number is the gradient's own: in its order, others stand before it on the line that wrote it.
-                Step::Take(history, slot, _) if history.inputs[slot].number().is_some() => None,
                 Step::Take(history, slot, _) => history.inputs[slot].now().0,
             };
             match tensor {
@@ -255,7 +253,7 @@ impl Opening {
         nodes[output.index()].ok_or_else(lost)
     }
 
-    /// A Param for a value as it is. A number that the program wrote is a constant again: the gradients of some ops ask for those.
+    /// A Param for a value as it is. A number becomes a constant again, since the gradients of some ops look for constants.
     fn take(&mut self, graph: &mut Graph, history: &History, slot: usize, before: NodeId) -> Result<NodeId> {
         if let Some(number) = history.inputs[slot].number() {
             return graph.add_apart(Op::Const, &[], Arg::Const(number));

@@ -15,7 +15,7 @@ pub(crate) struct Program {
     pub tensors: Vec<(NodeId, u32)>,
     /// Which outputs a gradient flows through, once that was asked.
     flowing: OnceLock<Vec<bool>>,
-    /// The slots of inputs that gradients of the outputs reach, once that was asked.
+    /// The slots of the inputs that gradients of some output flow to, once that was asked.
     reached: OnceLock<FxHashSet<u32>>,
 }
 
@@ -60,17 +60,21 @@ impl Program {
         flowing.get(output).copied().unwrap_or_default()
     }
 
-    /// Whether gradients of an output reach the input of this slot.
+    /// Whether gradients of some output flow to the input of this slot.
     pub fn reaches(&self, slot: u32) -> bool {
         let reached = self.reached.get_or_init(|| {
-            let nodes = self.graph.reachable_until(&self.outputs, |node| self.ends(node));
-            let slot = |node: NodeId| match self.graph.arg(node) {
-                Arg::Param { slot, .. } => Some(*slot),
-                _ => None,
-            };
-            nodes.into_iter().filter_map(slot).collect()
+            let flowing = self.flowing(&self.outputs, &FxHashMap::default());
+            flowing.into_iter().filter_map(|node| self.slot(node)).collect()
         });
         reached.contains(&slot)
+    }
+
+    /// The slot of a Param.
+    pub fn slot(&self, node: NodeId) -> Option<u32> {
+        match self.graph.arg(node) {
+            Arg::Param { slot, .. } => Some(*slot),
+            _ => None,
+        }
     }
 
     /// The nodes that gradients of `outputs` flow through, down to `known` ones.

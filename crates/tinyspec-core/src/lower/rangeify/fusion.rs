@@ -142,20 +142,22 @@ impl Estimates {
         self.reuse[node.index()]
     }
 
-    /// Operations for one element if all below is fused, at most: what meets again is counted on each path to it.
+    /// Operations for one element if all below is fused, an upper bound: a shared subexpression counts on each path to it.
     pub(super) fn work(&self, node: NodeId) -> f64 {
         self.work[node.index()] as f64
     }
 
-    /// The same, with what meets again at one place counted once; each view wants it at a place of its own.
+    /// As [`Estimates::work`], with a shared subexpression counted once for each index at which it is read: elementwise ops read their
+    /// sources at the same index, each view at another one.
     fn work_once(&self, graph: &Graph, node: NodeId) -> f64 {
-        /// Values, at most, beyond which what is left of a path counts as in [`Estimates::work`].
+        /// Visits after which the rest counts as in [`Estimates::work`].
         const MOST: usize = 1024;
         let mut met: FxHashSet<(NodeId, u64)> = FxHashSet::default();
+        // A node, the views on the way to it, and how many of its elements one element takes.
         let mut open = vec![(node, 0u64, 1f32)];
         let mut total = 0f32;
-        while let Some((node, place, share)) = open.pop() {
-            if !met.insert((node, place)) {
+        while let Some((node, views, share)) = open.pop() {
+            if !met.insert((node, views)) {
                 continue;
             }
             if met.len() > MOST {
@@ -163,29 +165,24 @@ impl Estimates {
                 continue;
             }
             total += share * operation(graph.op(node));
-            let place = if graph.op(node).is_view() { place.rotate_left(7) ^ (u64::from(node.0) + 1) } else { place };
+            let views = if graph.op(node).is_view() { views.rotate_left(7) ^ (u64::from(node.0) + 1) } else { views };
+            let elements = elements(graph, node);
             for &source in value_sources(graph, node) {
-                let share = share * self.share(graph, node, source);
+                let share = share * per_element(graph.op(node), elements, self::elements(graph, source));
                 if graph.op(node) == Op::Reduce {
                     total += share;
                 }
                 match graph.op(source) {
                     Op::Param | Op::Buffer | Op::Binary | Op::Contiguous => {}
                     _ if self.is_read(graph, source) => total += share,
-                    _ => open.push((source, place, share)),
+                    _ => open.push((source, views, share)),
                 }
             }
         }
         total as f64
     }
 
-    /// Elements of a source that one element of a node takes. A source with fewer elements is computed once and used again.
-    fn share(&self, graph: &Graph, node: NodeId, source: NodeId) -> f32 {
-        let [elements, from] = [node, source].map(|node| count(&sizes(graph, node)).max(1) as f32);
-        if graph.op(node) == Op::Reduce { from / elements } else { (from / elements).min(1.0) }
-    }
-
-    /// A Reduce is decided upon by itself: to what is made of it, it counts as a read, unless both are one sum.
+    /// The source counts as a read, since the law decides on a Reduce by itself, unless it becomes part of the sum that reads it.
     fn is_read(&self, graph: &Graph, source: NodeId) -> bool {
         graph.op(source) == Op::Reduce && !self.counts[source.index()] && !self.summed[source.index()]
     }
@@ -271,7 +268,7 @@ impl Estimates {
     }
 
     fn add(&mut self, graph: &Graph, node: NodeId, byte: f32) {
-        let elements = count(&sizes(graph, node)).max(1) as f32;
+        let elements = elements(graph, node);
         let op = graph.op(node);
         // What the user or a rule wants in memory is read from there.
         if matches!(op, Op::Param | Op::Buffer | Op::Binary | Op::Contiguous) {
@@ -289,27 +286,23 @@ impl Estimates {
         self.windows[node.index()] = self.is_windowed(graph, node);
         let (mut work, mut bytes) = (operation(op), 0.0);
         for &source in value_sources(graph, node) {
-            let share = self.share(graph, node, source);
-            // What two kernels would rather read than compute again counts as a read.
+            let from = self::elements(graph, source);
+            let share = per_element(op, elements, from);
+            // What several kernels would rather read than recompute counts with the bytes of a read.
             let size = graph.dtype(source).size() as f32;
             let again = self.bytes[source.index()] + self.work[source.index()] / byte;
             let is_stored =
                 self.users[source.index()] > 1 && (self.carried[source.index()].is_some() || again > 4.0 * size);
-            let (own, read) = match () {
-                _ if self.is_read(graph, source) => (1.0, size),
-                _ if is_stored => (self.work[source.index()], size),
-                _ => (self.work[source.index()], self.bytes[source.index()]),
-            };
+            let is_read = self.is_read(graph, source);
+            let own = if is_read { 1.0 } else { self.work[source.index()] };
+            let read = if is_read || is_stored { size } else { self.bytes[source.index()] };
             work += share * own;
             bytes += share * read;
             if op == Op::Reduce {
                 work += share;
             }
             // With several users the source is stored itself, and what follows is cheap again.
-            if count(&sizes(graph, source)).max(1) as f32 == elements
-                && self.users[source.index()] == 1
-                && !self.counts[source.index()]
-            {
+            if from == elements && self.users[source.index()] == 1 && !self.counts[source.index()] {
                 let tiled = |sum: &Option<NodeId>| sum.is_some_and(|sum| self.reuse(sum) == Reuse::Both);
                 let sums = [self.carried[node.index()], self.sum(graph, source)];
                 self.carried[node.index()] = sums.into_iter().max_by_key(|sum| (tiled(sum), *sum)).flatten();
@@ -326,6 +319,15 @@ impl Estimates {
 
 /// Operations on an index that cost less than to read their result.
 const RAMP: f32 = 8.0;
+
+fn elements(graph: &Graph, node: NodeId) -> f32 {
+    count(&sizes(graph, node)).max(1) as f32
+}
+
+/// How many of the `from` elements of a source one of the `elements` of an op takes. Fewer elements are computed once and used again.
+fn per_element(op: Op, elements: f32, from: f32) -> f32 {
+    if op == Op::Reduce { from / elements } else { (from / elements).min(1.0) }
+}
 
 /// A sum that is not rounded when it is done.
 fn is_float_sum(graph: &Graph, node: NodeId) -> bool {
@@ -499,9 +501,9 @@ fn widens(graph: &Graph, node: NodeId) -> bool {
     is_simple && to.size() > from.size() && to != DType::Index && from != DType::Bool
 }
 
-/// An estimate that is so many times too high, because paths meet again, is replaced by the exact count. A smaller excess stands for
-/// what the count leaves out, such as the lanes that short rows leave empty (measured).
-const PATHS: f64 = 4.0;
+/// How many times [`Estimates::work`] may exceed [`Estimates::work_once`] before that replaces it: shared subexpressions can make it
+/// grow exponentially. A smaller excess makes up for costs that neither counts, such as lanes that short rows leave empty (measured).
+const OVERCOUNT: f64 = 4.0;
 
 /// Zeros around an image are summed as well.
 const SLACK: f64 = 2.0;
@@ -576,7 +578,7 @@ pub(super) fn decide(
     let mut recompute = recomputed(estimates.work(node));
     if recompute > store && recomputed(1.0) <= store {
         let exact = recomputed(estimates.work_once(graph, node));
-        if recompute > PATHS * exact {
+        if recompute > OVERCOUNT * exact {
             recompute = exact;
         }
     }

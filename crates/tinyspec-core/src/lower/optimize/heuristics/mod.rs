@@ -136,7 +136,7 @@ impl Planner<'_> {
 
     /// As [`Planner::lanes_along`], for an axis of `trips` trips.
     fn lanes_for(&self, trips: i64, lanes: i64) -> i64 {
-        /// Elements that one masked vector takes faster than scalars do, at least.
+        /// The fewest elements that a masked vector processes faster than scalar instructions do.
         const SHORTEST: i64 = 3;
         let is_narrow = self.target.masked_access && (SHORTEST..lanes).contains(&trips);
         if is_narrow { (trips as u64).next_power_of_two() as i64 } else { lanes }
