@@ -251,6 +251,13 @@ impl Graph {
         }
     }
 
+    /// As [`Graph::locate`], of the nodes from number `first` on that have no location.
+    pub fn locate_from(&mut self, first: usize, location: Location) {
+        for node in (first..self.len()).map(|node| NodeId(node as u32)) {
+            self.provenance.entry(node).or_insert_with(|| SmallVec::from_iter([location.clone()]));
+        }
+    }
+
     /// Where the user wrote `node`.
     pub fn locations(&self, node: NodeId) -> &[Location] {
         self.provenance.get(&node).map_or(&[], |places| places.as_slice())

@@ -91,6 +91,11 @@ impl LazyBuilder {
     pub(crate) fn node(&self, node: NodeId) -> Arc<Node> {
         self.nodes[node.index()].clone()
     }
+
+    /// The nodes behind all handles.
+    pub(super) fn nodes(&self) -> &[Arc<Node>] {
+        &self.nodes
+    }
 }
 
 impl Builder for LazyBuilder {
@@ -211,6 +216,6 @@ thread_local! {
 }
 
 /// Works on what this thread knows; a thread that ends knows nothing.
-fn known<K, T>(of: &'static LocalKey<RefCell<K>>, work: impl FnOnce(&mut K) -> T) -> Option<T> {
+pub(super) fn known<K, T>(of: &'static LocalKey<RefCell<K>>, work: impl FnOnce(&mut K) -> T) -> Option<T> {
     of.try_with(|known| known.try_borrow_mut().ok().map(|mut known| work(&mut known))).ok().flatten()
 }

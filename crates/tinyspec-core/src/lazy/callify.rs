@@ -202,6 +202,15 @@ impl Walk {
         Walk::by(roots, Node::who, &FxHashMap::default(), |node| node.is_data_to_gradients(oldest))
     }
 
+    /// What a method has made of its `operands`: these and the numbers of the program are leaves, each for itself.
+    pub fn of_method(results: &[Arc<Node>], operands: &[Arc<Node>]) -> Walk {
+        let is_operand = |node: &Node| operands.iter().any(|operand| std::ptr::eq(&**operand, node));
+        let is_input = |node: &Node| is_operand(node) || node.literal().is_some();
+        let each = |node: &Node| Identity::of_tensor(node.age).as_tensor();
+        let walk = Walk::by(results, each, &FxHashMap::default(), is_input);
+        Walk { literals: FxHashMap::default(), ..walk }
+    }
+
     /// Without recursion. Lazy nodes that are data are leaves.
     fn by(
         roots: &[Arc<Node>],
@@ -633,6 +642,7 @@ impl Walk {
                 (Op::After, ..) if sources.len() == 1 => standing(graph, of(sources[0]))?,
                 (Op::Function, ..) => {
                     let arguments: Vec<NodeId> = sources.iter().map(|&source| of(source)).collect();
+                    let first = graph.len();
                     let elements = match node.sources().first().and_then(|tuple| tuple.body()) {
                         Some(body) if matches!(apart, Apart::Tensors(..)) => body.open(graph, &arguments),
                         Some(body) => body.inline(graph, &arguments),
@@ -643,6 +653,9 @@ impl Walk {
                         Some(location) => error.at(location),
                         None => error,
                     })?;
+                    if let Some(location) = node.location {
+                        graph.locate_from(first, location.into());
+                    }
                     results.insert(position as u32, elements);
                     // Only GetTuple refers to it, and takes the element.
                     graph.index(0)

@@ -4,6 +4,7 @@ mod body;
 mod builder;
 pub(crate) mod callify;
 mod changing;
+mod composition;
 mod fits;
 mod handle;
 pub(crate) mod history;
@@ -17,8 +18,10 @@ mod sizes;
 mod unread;
 
 pub use body::Body;
+use builder::known;
 pub(crate) use builder::LazyBuilder;
 pub(crate) use callify::Walk;
+pub(crate) use composition::{Method, Results};
 pub(crate) use handle::Handle;
 pub(crate) use history::{History, Opening, Program, ends_gradients, oldest};
 pub(crate) use identity::{Identity, Who};

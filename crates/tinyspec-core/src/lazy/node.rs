@@ -127,7 +127,9 @@ impl Node {
         let hash = hasher.content_hash();
         let identity = Identity::made_of(sources.iter().map(|source| source.identity()));
         let age = Node::next_age();
-        let oldest = sources.iter().map(|source| source.oldest_lazy()).fold(age, u64::min);
+        // A shape is read from its node, which no run computes.
+        let own = if props.value.is_some() { COMPUTED } else { age };
+        let oldest = sources.iter().map(|source| source.oldest_lazy()).fold(own, u64::min);
         let has_data = sources.iter().any(|source| source.has_data);
         let state = State::Lazy(sources);
         let mut node = Node::new(op, arg, props, hash, identity, age, state);
@@ -521,22 +523,33 @@ impl Node {
     }
 }
 
+impl Node {
+    fn take_sources(&mut self) -> Sources {
+        match self.state.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            State::Lazy(sources) => std::mem::take(sources),
+            _ => Sources::new(),
+        }
+    }
+}
+
 impl Drop for Node {
     fn drop(&mut self) {
-        if let State::Lazy(sources) = self.state.get_mut().unwrap_or_else(PoisonError::into_inner) {
-            release(std::mem::take(sources));
+        let sources = self.take_sources();
+        if !sources.is_empty() {
+            release(sources);
         }
     }
 }
 
 /// Drops sources with a stack of our own: a chain may have 100,000 nodes.
 fn release(sources: Sources) {
-    let mut pending: Vec<Arc<Node>> = sources.into_vec();
-    while let Some(node) = pending.pop() {
-        if let Some(mut node) = Arc::into_inner(node)
-            && let State::Lazy(sources) = node.state.get_mut().unwrap_or_else(PoisonError::into_inner)
-        {
-            pending.extend(std::mem::take(sources));
+    let mut pending: SmallVec<[Arc<Node>; 16]> = sources.into_iter().collect();
+    while let Some(mut node) = pending.pop() {
+        // Taking the node out of its place moves all of it, but only that works for one with weak references.
+        if let Some(node) = Arc::get_mut(&mut node) {
+            pending.extend(node.take_sources());
+        } else if let Some(mut node) = Arc::into_inner(node) {
+            pending.extend(node.take_sources());
         }
     }
 }

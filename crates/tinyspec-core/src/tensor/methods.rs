@@ -1,9 +1,10 @@
 //! Tensor methods: generated from the one method table of the language.
 
 use super::Tensor;
-use crate::lazy::LazyBuilder;
+use crate::lazy::{LazyBuilder, Method, Results};
 use crate::tensor::create::{IntoShape, Scalar};
 use crate::{Error, Result};
+use std::hash::Hash;
 use std::panic::Location;
 use tinyspec_ir::ops::LiteralKind;
 use tinyspec_ir::{Builder, DType, Dim, NodeId, for_each_method};
@@ -123,6 +124,8 @@ pub(super) struct Call {
     builder: LazyBuilder,
     op: &'static str,
     location: &'static Location<'static>,
+    /// Of a row of the method table.
+    method: Option<Method>,
     error: Option<Error>,
     /// The number of results of a call that fails.
     results: usize,
@@ -131,7 +134,19 @@ pub(super) struct Call {
 impl Call {
     /// Of the method `op`, which errors are to name: what it is composed of is not what the user wrote.
     pub fn new(op: &'static str, location: &'static Location<'static>) -> Call {
-        Call { builder: LazyBuilder::new(location), op, location, error: None, results: 1 }
+        Call { builder: LazyBuilder::new(location), op, location, method: None, error: None, results: 1 }
+    }
+
+    /// Of a row of the method table: the name and all parameters that are no tensors say what it does to its operands.
+    fn of_row(op: &'static str, location: &'static Location<'static>) -> Call {
+        Call { method: Some(Method::new(op)), ..Call::new(op, location) }
+    }
+
+    /// A parameter of a row that is no tensor.
+    fn parameter(&mut self, parameter: impl Hash, is_size: bool) {
+        if let Some(method) = &mut self.method {
+            method.parameter(&parameter, is_size);
+        }
     }
 
     /// The node of an argument; after an error any number will do.
@@ -158,6 +173,14 @@ impl Call {
         }
     }
 
+    /// As [`Call::build`], with a body that later calls of the method share.
+    fn compose(&mut self, build: impl FnOnce(&mut LazyBuilder) -> tinyspec_ir::Result<Results>) -> Result<Results> {
+        match self.method.take() {
+            Some(method) => self.build(|builder| builder.compose(&method, build)),
+            None => self.build(build),
+        }
+    }
+
     /// What the graph says of the operands.
     pub fn look<T>(&mut self, look: impl FnOnce(&mut LazyBuilder) -> tinyspec_ir::Result<T>) -> Result<T> {
         self.build(look)
@@ -165,8 +188,8 @@ impl Call {
 
     /// The one result.
     pub fn tensor(mut self, build: impl FnOnce(&mut LazyBuilder) -> tinyspec_ir::Result<NodeId>) -> Tensor {
-        match self.build(build) {
-            Ok(node) => Tensor::from_node(self.builder.node(node)),
+        match self.compose(|builder| Ok(Results::from_iter([build(builder)?]))) {
+            Ok(nodes) => Tensor::from_node(self.builder.node(nodes[0])),
             Err(error) => Tensor::failed(error),
         }
     }
@@ -180,7 +203,7 @@ impl Call {
 
     /// Several results, each of which carries the error of a call that fails.
     fn tensors(mut self, build: impl FnOnce(&mut LazyBuilder) -> tinyspec_ir::Result<Vec<NodeId>>) -> Vec<Tensor> {
-        match self.build(build) {
+        match self.compose(|builder| Ok(Results::from_vec(build(builder)?))) {
             Ok(nodes) => nodes.into_iter().map(|node| Tensor::from_node(self.builder.node(node))).collect(),
             Err(error) => vec![Tensor::failed(error); self.results],
         }
@@ -223,9 +246,10 @@ macro_rules! method {
         #[track_caller]
         pub fn $name(&self $(, $param: method!(@type $kind))*) -> method!(@result $result $([$count])?) {
             #[allow(unused_mut, reason = "not every method has more operands")]
-            let mut call = Call::new(stringify!($name), Location::caller());
+            let mut call = Call::of_row(stringify!($name), Location::caller());
             let $receiver = call.operand(self, DType::Void);
             $(let $param = method!(@prepare $kind, call, $param, self.dtype());)*
+            $(method!(@parameter $param: $kind, call, $param);)*
             $(call.set_results($count);)?
             call.$result(|builder| tinyspec_ir::ops::$($path)::+(builder, $receiver $(, method!(@pass $kind, $param))*))
         }
@@ -235,8 +259,9 @@ macro_rules! method {
         #[track_caller]
         pub fn $name($($param: method!(@type $kind)),*) -> method!(@result $result $([$count])?) {
             #[allow(unused_mut, reason = "not every method has operands")]
-            let mut call = Call::new(stringify!($name), Location::caller());
+            let mut call = Call::of_row(stringify!($name), Location::caller());
             $(let $param = method!(@prepare $kind, call, $param, DType::Void);)*
+            $(method!(@parameter $param: $kind, call, $param);)*
             $(call.set_results($count);)?
             call.$result(|builder| tinyspec_ir::ops::$($path)::+(builder $(, method!(@pass $kind, $param))*))
         }
@@ -264,6 +289,16 @@ macro_rules! method {
     (@prepare shape, $call:ident, $param:ident, $like:expr) => { $param.into_shape() };
     (@prepare axes, $call:ident, $param:ident, $like:expr) => { $param.into_axes() };
     (@prepare $kind:ident, $call:ident, $param:ident, $like:expr) => { $param };
+    (@parameter $name:ident: tensor, $call:ident, $param:ident) => {};
+    (@parameter $name:ident: tensors, $call:ident, $param:ident) => { $call.parameter($param.len(), false) };
+    (@parameter $name:ident: optional, $call:ident, $param:ident) => { $call.parameter($param.is_some(), false) };
+    (@parameter $name:ident: float, $call:ident, $param:ident) => { $call.parameter($param.to_bits(), false) };
+    (@parameter axis: int, $call:ident, $param:ident) => { $call.parameter($param, false) };
+    (@parameter axes: int, $call:ident, $param:ident) => { $call.parameter($param, false) };
+    (@parameter $name:ident: int, $call:ident, $param:ident) => { $call.parameter($param, true) };
+    (@parameter $name:ident: ints, $call:ident, $param:ident) => { $call.parameter($param.as_ref(), true) };
+    (@parameter $name:ident: shape, $call:ident, $param:ident) => { $call.parameter(&$param, true) };
+    (@parameter $name:ident: $kind:ident, $call:ident, $param:ident) => { $call.parameter(&$param, false) };
     (@pass tensors, $param:ident) => { &$param };
     (@pass ints, $param:ident) => { $param.as_ref() };
     (@pass shape, $param:ident) => { &$param };

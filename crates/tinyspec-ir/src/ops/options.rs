@@ -4,6 +4,7 @@
 
 use super::MethodArg;
 use crate::{Error, ErrorKind, Result};
+use std::hash::{Hash, Hasher};
 
 /// The default of a type, short enough for `Conv2d { stride: [2, 2], ..default() }`.
 pub fn default<T: Default>() -> T {
@@ -27,6 +28,8 @@ trait Field: Sized {
     const EXPECTED: &'static str;
 
     fn read(value: &MethodArg) -> Option<Self>;
+
+    fn hash_to<H: Hasher>(&self, state: &mut H);
 }
 
 impl Field for i64 {
@@ -34,6 +37,10 @@ impl Field for i64 {
 
     fn read(value: &MethodArg) -> Option<i64> {
         if let MethodArg::Int(number) = value { Some(*number) } else { None }
+    }
+
+    fn hash_to<H: Hasher>(&self, state: &mut H) {
+        self.hash(state);
     }
 }
 
@@ -47,6 +54,10 @@ impl Field for f64 {
             _ => None,
         }
     }
+
+    fn hash_to<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.to_bits());
+    }
 }
 
 impl Field for bool {
@@ -54,6 +65,10 @@ impl Field for bool {
 
     fn read(value: &MethodArg) -> Option<bool> {
         if let MethodArg::Flag(flag) = value { Some(*flag) } else { None }
+    }
+
+    fn hash_to<H: Hasher>(&self, state: &mut H) {
+        self.hash(state);
     }
 }
 
@@ -68,6 +83,10 @@ impl<const N: usize> Field for [i64; N] {
             _ => None,
         }
     }
+
+    fn hash_to<H: Hasher>(&self, state: &mut H) {
+        self.hash(state);
+    }
 }
 
 impl<T: Field> Field for Option<T> {
@@ -75,6 +94,13 @@ impl<T: Field> Field for Option<T> {
 
     fn read(value: &MethodArg) -> Option<Option<T>> {
         if *value == MethodArg::Nothing { Some(None) } else { T::read(value).map(Some) }
+    }
+
+    fn hash_to<H: Hasher>(&self, state: &mut H) {
+        self.is_some().hash(state);
+        if let Some(value) = self {
+            value.hash_to(state);
+        }
     }
 }
 
@@ -99,6 +125,12 @@ macro_rules! options {
         impl $(<const $axes: usize>)? Default for $name $(<$axes>)? {
             fn default() -> Self {
                 Self { $($field: $default,)* }
+            }
+        }
+
+        impl $(<const $axes: usize>)? Hash for $name $(<$axes>)? {
+            fn hash<H: Hasher>(&self, state: &mut H) {
+                $(self.$field.hash_to(state);)*
             }
         }
 
