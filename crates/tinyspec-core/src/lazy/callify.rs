@@ -96,6 +96,8 @@ pub(crate) struct Opened {
     pub graph: Graph,
     /// One a root.
     pub outputs: Vec<NodeId>,
+    /// One an entry of the walk.
+    pub entries: Vec<NodeId>,
     /// The lazy or computed tensor behind a node.
     pub origins: FxHashMap<NodeId, Arc<Node>>,
     /// Copies of tensors that nobody may have any more.
@@ -565,7 +567,28 @@ impl Walk {
         let mut origins: FxHashMap<NodeId, Arc<Node>> = opening.origins.into_iter().collect();
         origins.extend(entries.map(|(&node, entry)| (node, entry.node.clone())));
         let (copies, gone) = (opening.copies.into_iter().collect(), opening.gone);
-        Ok(Opened { outputs: self.outputs(&nodes), graph, origins, copies, gone })
+        Ok(Opened { outputs: self.outputs(&nodes), entries: nodes, graph, origins, copies, gone })
+    }
+
+    /// As [`Walk::key`], of a walk for gradients that ends at its leaves: none follows the history of one of them, or is on several
+    /// devices, or of sizes that are not known.
+    pub fn closed_key(&self, wanted: &[Arc<Node>]) -> Option<ContentHash> {
+        let oldest = oldest(wanted);
+        let mut hasher = ContentHasher::default();
+        self.key.hash(&mut hasher);
+        for (entry, flows) in self.entries.iter().zip(self.flows()) {
+            let node = &entry.node;
+            let follows = flows && entry.leaf.is_some() && node.age > oldest && node.computed().is_some();
+            let is_elsewhere = matches!(node.device(), Some(Device::Many(_)));
+            let has_sizes = !node.props.shape.iter().all(|dim| dim.as_const().is_some());
+            let is_ranged = node.op == Op::Function
+                && node.with_sources(|sources| sources.first()?.body()).is_some_and(|body| !body.ranged().is_empty());
+            if follows || is_elsewhere || has_sizes || is_ranged {
+                return None;
+            }
+            node.identity().is_tensor().hash(&mut hasher);
+        }
+        Some(hasher.content_hash())
     }
 
     /// Which entries gradients of the roots flow through.

@@ -41,10 +41,11 @@ impl Method {
         self.has_sizes |= is_size;
     }
 
-    /// The method for operands like these; none for operands that bodies are not made for.
+    /// The method for operands like these, the same ones of which are one; none for operands that bodies are not made for.
     fn key(&self, operands: &[Arc<Node>]) -> Option<ContentHash> {
         let mut hasher = self.hasher.clone();
-        for Node { props, .. } in operands.iter().map(|operand| &**operand) {
+        for operand in operands {
+            let props = &operand.props;
             let is_plain = props.shape.iter().all(|dim| dim.as_const().is_some())
                 && props.elements.is_none()
                 && props.value.is_none()
@@ -52,7 +53,8 @@ impl Method {
             if !is_plain {
                 return None;
             }
-            (props.dtype, &props.shape, &props.device).hash(&mut hasher);
+            let first = operands.iter().position(|other| Arc::ptr_eq(other, operand));
+            (first, props.dtype, &props.shape, &props.device).hash(&mut hasher);
         }
         Some(hasher.content_hash())
     }

@@ -17,6 +17,8 @@ type Numbers = SmallVec<[Const; FEW]>;
 pub(crate) enum Place {
     /// The only number of its line, a `Tensor::scalar`.
     Only,
+    /// The program of which a call of `grad` derives the gradients, given by its key.
+    Program,
     /// The n-th number or part.
     Number(u32),
     /// The n-th window of these sizes, given by their hash: on one line, offsets may follow from lengths.

@@ -18,8 +18,8 @@ mod sizes;
 mod unread;
 
 pub use body::Body;
-use builder::known;
 pub(crate) use builder::LazyBuilder;
+use builder::known;
 pub(crate) use callify::Walk;
 pub(crate) use composition::{Method, Results};
 pub(crate) use handle::Handle;

@@ -30,8 +30,8 @@ fn names(cell: &str) -> Vec<&str> {
 /// Names of public functions and types of the run time.
 fn of_run_time() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    let folders =
-        ["tensor", "nn", "function", "execute"].map(|folder| root().join("crates/tinyspec-core/src").join(folder));
+    let folders = ["tensor", "tensor/grad", "nn", "function", "execute"]
+        .map(|folder| root().join("crates/tinyspec-core/src").join(folder));
     for folder in folders {
         for entry in std::fs::read_dir(folder).expect("a folder of the crate") {
             let path = entry.expect("an entry").path();
