@@ -573,17 +573,17 @@ impl Walk {
     /// As [`Walk::key`], of a walk for gradients that ends at its leaves: none follows the history of one of them, or is on several
     /// devices, or of sizes that are not known.
     pub fn closed_key(&self, wanted: &[Arc<Node>]) -> Option<ContentHash> {
-        let oldest = oldest(wanted);
+        let mut opening = Opening::new(wanted, self.leaf_count);
         let mut hasher = ContentHasher::default();
         self.key.hash(&mut hasher);
         for (entry, flows) in self.entries.iter().zip(self.flows()) {
             let node = &entry.node;
-            let follows = flows && entry.leaf.is_some() && node.age > oldest && node.computed().is_some();
+            let is_open = flows && entry.leaf.is_some() && !matches!(opening.history_of(node), Ok(None));
             let is_elsewhere = matches!(node.device(), Some(Device::Many(_)));
             let has_sizes = !node.props.shape.iter().all(|dim| dim.as_const().is_some());
             let is_ranged = node.op == Op::Function
                 && node.with_sources(|sources| sources.first()?.body()).is_some_and(|body| !body.ranged().is_empty());
-            if follows || is_elsewhere || has_sizes || is_ranged {
+            if is_open || is_elsewhere || has_sizes || is_ranged {
                 return None;
             }
             node.identity().is_tensor().hash(&mut hasher);

@@ -50,6 +50,7 @@ mod rangeify;
 mod rearranging;
 mod recurrent;
 mod refusals;
+mod repeated;
 mod resuming;
 mod rule_tables;
 mod running;

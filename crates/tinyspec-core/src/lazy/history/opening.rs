@@ -76,13 +76,10 @@ impl Opening {
     /// # Errors
     /// When it lies too far back.
     pub fn open(&mut self, graph: &mut Graph, tensor: &Node, slot: u32) -> Result<NodeId> {
-        let computed = match tensor.computed() {
-            Some(computed) if tensor.age > self.oldest && self.depends(&computed)? => computed,
-            _ => {
-                let param = param(graph, &tensor.props, slot)?;
-                self.known.insert(tensor.who(), param);
-                return Ok(param);
-            }
+        let Some(computed) = self.history_of(tensor)? else {
+            let param = param(graph, &tensor.props, slot)?;
+            self.known.insert(tensor.who(), param);
+            return Ok(param);
         };
         // Inputs are older than what was made of them.
         for (who, step, flows) in self.steps(tensor, computed)?.into_values() {
@@ -105,6 +102,17 @@ impl Opening {
         }
         let opened = self.known.get(&tensor.who()).copied();
         opened.ok_or_else(|| Error::new(ErrorKind::Verify, "grad", "a history without a result"))
+    }
+
+    /// How a computed tensor came about, if it depends on something that is asked for.
+    ///
+    /// # Errors
+    /// When it lies too far back.
+    pub fn history_of(&mut self, tensor: &Node) -> Result<Option<Computed>> {
+        match tensor.computed() {
+            Some(computed) if tensor.age > self.oldest && self.depends(&computed)? => Ok(Some(computed)),
+            _ => Ok(None),
+        }
     }
 
     /// The node that stands for a tensor, on a path that a gradient `flows` through or on another.
