@@ -82,7 +82,8 @@ impl Composition {
             return Ok(None);
         }
         let is_window = |node: &Arc<Node>| matches!(node.op, Op::Shrink | Op::Pad);
-        if method.has_sizes && walk.nodes().any(is_window) || walk.has_placeholder {
+        let is_move = |node: &Arc<Node>| node.op == Op::Load;
+        if method.has_sizes && walk.nodes().any(is_window) || walk.nodes().any(is_move) || walk.has_placeholder {
             return Ok(None);
         }
         let mut arguments = SmallVec::new();

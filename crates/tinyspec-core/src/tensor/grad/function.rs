@@ -26,6 +26,8 @@ struct Gradients {
     results: u32,
     /// Reads or writes windows. Their offsets may change from call to call, and then they are nodes, which a run may take as inputs.
     has_windows: bool,
+    /// Moves values from one device to another, which no kernel does.
+    has_moves: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -49,7 +51,7 @@ pub(super) fn of(call: &Call) -> Result<Option<Vec<Option<Tensor>>>> {
         }
     };
     let number = Const::int(DType::U64, (key.0 as u64).into());
-    if gradients.has_windows && !is_one_of_few(call.location, Place::Program, number) {
+    if gradients.has_moves || gradients.has_windows && !is_one_of_few(call.location, Place::Program, number) {
         return Ok(None);
     }
     gradients.call(call).map(Some)
@@ -73,7 +75,7 @@ impl Gradients {
         outputs.retain(|output| !positions.contains_key(output));
         outputs.sort_unstable();
         outputs.dedup();
-        let mut has_windows = false;
+        let (mut has_windows, mut has_moves) = (false, false);
         for node in forward.reachable_until(&outputs, |node| positions.contains_key(&node)) {
             let (op, sources) = (forward.op(node), forward.sources(node));
             new[node.index()] = match positions.get(&node) {
@@ -83,11 +85,12 @@ impl Gradients {
                 }
                 None => {
                     let mut sources: SmallVec<[NodeId; 4]> = sources.iter().map(|source| new[source.index()]).collect();
-                    if op == Op::Function {
+                    if matches!(op, Op::Function | Op::Call) {
                         // A body is closed.
                         sources[0] = body.import(forward, &forward.sources(node)[..1], |_, _| Ok(None))?[0];
                     }
                     has_windows |= matches!(op, Op::Shrink | Op::Pad);
+                    has_moves |= op == Op::Load;
                     body.add(op, &sources, forward.arg(node).clone())?
                 }
             };
@@ -101,7 +104,7 @@ impl Gradients {
         let (bytes, results) = (body.bytes() as u64, outputs.len() as u32);
         let outputs = outputs.into_iter().map(|output| new[output.index()]).collect();
         let tuple = Node::tuple(Arc::new(Body::new(body, outputs)))?;
-        Ok((Gradients { tuple, arguments, gradients, results, has_windows }, bytes))
+        Ok((Gradients { tuple, arguments, gradients, results, has_windows, has_moves }, bytes))
     }
 
     /// The Function of the values of a call.
