@@ -15,7 +15,13 @@ pub(super) struct Dot {
     heights: SmallVec<[(usize, i64); 4]>,
     /// The operand to pack, which is not contiguous along the reduction.
     packed: Option<usize>,
+    /// Output axes to exchange, so that the operand that fits in a cache is the one that is read again and again.
+    exchanged: Option<(usize, usize)>,
 }
+
+/// Cycles for a line from the caches behind the first, and from beyond the second, several being under way (measured).
+const NEAR_CYCLES: f64 = 1.0;
+const FAR_CYCLES: f64 = 4.0;
 
 impl Planner<'_> {
     /// The cheapest such tile of the product of two accesses, and cycles for each vector of useful products. The second one may be
@@ -72,6 +78,9 @@ impl Planner<'_> {
             let products = (height * width) as f64;
             let loads = (height * dear(a) + width * dear(b)) as f64;
             let step = products.max(loads).max(self.target.accumulators as f64) / 2.0;
+            let (lines, is_exchanged) = self.lines_of_dot([(a, height), (b, width)], [&of_a, &of_b]);
+            let step = step.max(lines);
+            let exchanged = is_exchanged.then(|| (of_a[0], of_b[0]));
             let steps: i64 = self.reduced().map(|origin| self.trips(origin)).product();
             // Adding up the lanes of a vector takes about as many steps as it has lanes.
             let end = products * (lanes * lanes) as f64 / steps.max(1) as f64;
@@ -80,10 +89,45 @@ impl Planner<'_> {
             let cost = (step + end) / (products * filled * self.share_filled(lane, lanes));
             let cost = cost + packing;
             if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-                best = Some((cost, Dot { lane, heights, packed }));
+                best = Some((cost, Dot { lane, heights, packed, exchanged }));
             }
         }
         best
+    }
+
+    /// Cycles that a step of the reduction waits for the lines of a tile of two operands, of so many rows each, and whether exchanging
+    /// the output axes that they are of makes them less.
+    fn lines_of_dot(&self, tile: [(usize, i64); 2], axes: [&[usize]; 2]) -> (f64, bool) {
+        // Windows overlap, so their rows lie in each other's lines.
+        if tile.iter().any(|&(access, _)| !self.windows(access).is_empty()) {
+            return (0.0, false);
+        }
+        let [first, second, _] = self.target.cache_bytes.map(|bytes| bytes as i64);
+        let outputs = self.outputs();
+        let shared = self.shared(tile[0].0, tile[1].0);
+        let rows: i64 = tile.iter().map(|&(access, rows)| rows * self.footprint(access, 0, None, &outputs)).sum();
+        let cycles = |bytes: i64| match bytes {
+            _ if bytes <= first => 0.0,
+            _ if bytes <= second / 2 => NEAR_CYCLES,
+            _ => FAR_CYCLES,
+        };
+        // The rows of the outer operand stay, as far as there is room, while all those of the inner one pass by.
+        let around = |outer: usize, inner: usize| {
+            let all = self.footprint(tile[inner].0, 0, None, &shared);
+            let (stays, passes) = (cycles(rows), cycles(rows).max(cycles(all)));
+            (tile[outer].1 as f64 * stays).max(tile[inner].1 as f64 * passes)
+        };
+        match axes {
+            [&[of_a], &[of_b]] => {
+                // As the output lies, the first of its axes is outside.
+                let is_a_outside =
+                    outputs.iter().position(|&axis| axis == of_a) < outputs.iter().position(|&axis| axis == of_b);
+                let (outer, inner) = if is_a_outside { (0, 1) } else { (1, 0) };
+                let (kept, exchanged) = (around(outer, inner), around(inner, outer));
+                (kept.min(exchanged), exchanged < kept)
+            }
+            _ => (0.0, false),
+        }
     }
 
     /// Whether packing makes the second operand contiguous along the reduction.
@@ -97,6 +141,11 @@ impl Planner<'_> {
         self.split(dot.lane, self.lanes(), AxisType::Unroll);
         for &(origin, height) in &dot.heights {
             self.split(origin, height, AxisType::Upcast);
+        }
+        if let Some((of_a, of_b)) = dot.exchanged
+            && let (Some(a), Some(b)) = (self.outermost(of_a), self.outermost(of_b))
+        {
+            self.swap(a, b);
         }
         // The gates along the vectors are computed once for all the rest.
         self.outside(&[dot.lane]);
