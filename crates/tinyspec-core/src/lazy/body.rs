@@ -25,6 +25,17 @@ pub struct Body {
     derived: OnceLock<Option<Box<Body>>>,
     /// What its parts ask of the dims.
     fits: OnceLock<Vec<Fit>>,
+    /// [`Body::work`].
+    work: OnceLock<BodyWork>,
+}
+
+/// What computing the results of a body takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BodyWork {
+    /// Whether values are reduced on the way.
+    pub reduces: bool,
+    /// Length of the longest path to a result.
+    pub depth: usize,
 }
 
 impl Body {
@@ -37,8 +48,25 @@ impl Body {
         let mut ranged: Vec<Name> = names.flat_map(Dim::names).filter(|name| name.max < NamedDim::MAX).collect();
         ranged.sort_unstable_by_key(|name| name.slot);
         ranged.dedup();
-        let (specialises, derived, fits) = (AtomicBool::new(false), OnceLock::new(), OnceLock::new());
-        Body { graph, outputs, gradient: None, hash, ranged, specialises, derived, fits }
+        let (specialises, derived) = (AtomicBool::new(false), OnceLock::new());
+        let (fits, work) = (OnceLock::new(), OnceLock::new());
+        Body { graph, outputs, gradient: None, hash, ranged, specialises, derived, fits, work }
+    }
+
+    /// What computing its results takes.
+    pub(crate) fn work(&self) -> BodyWork {
+        *self.work.get_or_init(|| {
+            let graph = &self.graph;
+            let mut depths = vec![0; graph.len()];
+            let mut reduces = false;
+            for node in graph.reachable_outside_bodies(&self.outputs) {
+                let is_call = matches!(graph.op(node), Op::Function | Op::Call);
+                reduces |= is_call || graph.op(node) == Op::Reduce;
+                let sources = &graph.sources(node)[usize::from(is_call)..];
+                depths[node.index()] = sources.iter().map(|source| depths[source.index()] + 1).max().unwrap_or(0);
+            }
+            BodyWork { reduces, depth: self.outputs.iter().map(|output| depths[output.index()]).max().unwrap_or(0) }
+        })
     }
 
     /// Its named dims that have bounds of their own: kernels are made for all sizes within.

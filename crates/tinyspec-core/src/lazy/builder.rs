@@ -216,6 +216,6 @@ thread_local! {
 }
 
 /// Works on what this thread knows; a thread that ends knows nothing.
-pub(super) fn known<K, T>(of: &'static LocalKey<RefCell<K>>, work: impl FnOnce(&mut K) -> T) -> Option<T> {
+fn known<K, T>(of: &'static LocalKey<RefCell<K>>, work: impl FnOnce(&mut K) -> T) -> Option<T> {
     of.try_with(|known| known.try_borrow_mut().ok().map(|mut known| work(&mut known))).ok().flatten()
 }

@@ -5,7 +5,8 @@
 
 use super::changing::{Change, Changing, changing};
 use super::{
-    Identity, Node, Opening, Place, Program, Sources, View, Who, ends_gradients, is_one_of_few, moved, oldest, sizes,
+    Body, Identity, Node, Opening, Place, Program, Sources, View, Who, ends_gradients, is_one_of_few, moved, oldest,
+    sizes,
 };
 use crate::device::{Storage, default_device};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -334,12 +335,8 @@ impl Walk {
             self.literals.insert(leaf, value);
         }
         self.has_placeholder |= node.op == Op::Param;
-        if node.op == Op::Function {
-            node.with_sources(|sources| {
-                if let Some(body) = sources.first() {
-                    KeyPart::Body(body.hash).hash(hasher);
-                }
-            });
+        if let Some(body) = called(&node) {
+            KeyPart::Body(body.hash()).hash(hasher);
         }
         let waits = sources.iter().any(|&source| self.entries[source as usize].waits);
         let is_move = matches!(node.arg, Arg::Load { device: Some(_), .. })
@@ -508,7 +505,11 @@ impl Walk {
                 work.depth = work.depth.max(source.depth + 1);
                 work.bytes = work.bytes.saturating_add(source.bytes).min(total);
             }
-            work.reduces |= leaf.is_none() && work.has_data && matches!(node.op, Op::Reduce | Op::Function);
+            if leaf.is_none() && work.has_data {
+                let body = called(node).map(|body| body.work());
+                work.reduces |= node.op == Op::Reduce || body.is_some_and(|body| body.reduces);
+                work.depth += body.map_or(0, |body| body.depth);
+            }
             all.push(work);
         }
         all
@@ -527,9 +528,15 @@ impl Walk {
         let mut shared = Vec::new();
         for (position, entry) in self.entries.iter().enumerate().rev() {
             let is_first = entry.waits && !entry.sources.iter().any(waits);
+            let reduces = || match entry.node.op {
+                Op::GetTuple => {
+                    called(&self.entries[entry.sources[0] as usize].node).is_some_and(|body| body.work().reduces)
+                }
+                op => op == Op::Reduce,
+            };
             let is_shared =
-                before[position] && after[position] && work[position].has_data && entry.node.op == Op::Reduce;
-            if is_shared && entry.leaf.is_none() {
+                before[position] && after[position] && work[position].has_data && entry.leaf.is_none() && reduces();
+            if is_shared {
                 shared.push(entry.node.clone());
             }
             for &source in &entry.sources {
@@ -581,8 +588,7 @@ impl Walk {
             let is_open = flows && entry.leaf.is_some() && !matches!(opening.history_of(node), Ok(None));
             let is_elsewhere = matches!(node.device(), Some(Device::Many(_)));
             let has_sizes = !node.props.shape.iter().all(|dim| dim.as_const().is_some());
-            let is_ranged = node.op == Op::Function
-                && node.with_sources(|sources| sources.first()?.body()).is_some_and(|body| !body.ranged().is_empty());
+            let is_ranged = called(node).is_some_and(|body| !body.ranged().is_empty());
             if is_open || is_elsewhere || has_sizes || is_ranged {
                 return None;
             }
@@ -666,7 +672,7 @@ impl Walk {
                 (Op::Function, ..) => {
                     let arguments: Vec<NodeId> = sources.iter().map(|&source| of(source)).collect();
                     let first = graph.len();
-                    let elements = match node.sources().first().and_then(|tuple| tuple.body()) {
+                    let elements = match called(node) {
                         Some(body) if matches!(apart, Apart::Tensors(..)) => body.open(graph, &arguments),
                         Some(body) => body.inline(graph, &arguments),
                         None => Ok(vec![]),
@@ -735,18 +741,24 @@ fn are_one_to_gradients(a: &Arc<Node>, b: &Arc<Node>) -> bool {
     false
 }
 
+/// The body that a Function calls.
+fn called(node: &Node) -> Option<Arc<Body>> {
+    if node.op == Op::Function { node.with_sources(|sources| sources.first()?.body()) } else { None }
+}
+
 /// A result of a function whose dims have bounds: it is compiled by itself, once for all sizes.
 fn is_ranged_result(node: &Node) -> bool {
-    if node.op != Op::GetTuple {
-        return false;
-    }
-    let call = node.sources().into_iter().next().filter(|call| call.op == Op::Function);
-    call.is_some_and(|call| {
-        let sources = call.sources();
-        let is_elsewhere = |argument: &Arc<Node>| matches!(argument.device(), Some(Device::Many(_)));
-        let body = sources.first().and_then(|tuple| tuple.body());
-        !sources.iter().any(is_elsewhere) && body.is_some_and(|body| sizes(&body, &sources[1..]).is_some())
-    })
+    node.op == Op::GetTuple
+        && node.with_sources(|call| {
+            let Some(call) = call.first() else { return false };
+            let is_ranged = called(call).filter(|body| !body.ranged().is_empty());
+            is_ranged.is_some_and(|body| {
+                call.with_sources(|sources| {
+                    let is_elsewhere = |argument: &Arc<Node>| matches!(argument.device(), Some(Device::Many(_)));
+                    !sources.iter().any(is_elsewhere) && sizes(&body, &sources[1..]).is_some()
+                })
+            })
+        })
 }
 
 /// A node apart with the value of another one, which it is made of.

@@ -3,12 +3,11 @@
 
 use super::callify::Walk;
 use super::node::{Node, Sources};
-use super::{Body, LazyBuilder, known};
-use rustc_hash::FxHashMap;
+use super::{Body, LazyBuilder};
+use crate::kept::Kept;
 use smallvec::SmallVec;
-use std::cell::RefCell;
 use std::hash::Hash;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use tinyspec_ir::{Arg, Builder, Const, ContentHash, ContentHasher, Device, NodeId, Op, Result};
 
 /// Results of a method.
@@ -16,8 +15,9 @@ pub(crate) type Results = SmallVec<[NodeId; 2]>;
 
 /// A method of no more nodes is made of them: a call needs a Function and a GetTuple itself.
 const FEW: usize = 6;
-/// Compositions that a thread keeps.
-const KNOWN: usize = 512;
+
+/// By method and operands; none for methods of few nodes.
+static KNOWN: LazyLock<Kept<ContentHash, Option<Arc<Composition>>>> = LazyLock::new(|| Kept::new(16));
 
 /// What a method call is, but for its operands.
 #[derive(Clone)]
@@ -100,6 +100,11 @@ impl Composition {
         Ok(Some(Composition { tuple, arguments, results: results.len() as u32 }))
     }
 
+    /// Bytes that it needs, about.
+    fn bytes(&self) -> u64 {
+        self.tuple.body().map_or(0, |body| body.graph().bytes() as u64)
+    }
+
     fn call(&self, builder: &mut LazyBuilder) -> Result<Results> {
         let mut sources: SmallVec<[NodeId; 6]> = SmallVec::new();
         sources.push(builder.import(self.tuple.clone()));
@@ -123,7 +128,7 @@ impl LazyBuilder {
     ) -> Result<Results> {
         let count = self.nodes().len();
         let Some(key) = method.key(self.nodes()) else { return build(self) };
-        match known(&COMPOSITIONS, |compositions| compositions.get(&key).cloned()).flatten() {
+        match KNOWN.get(&key) {
             Some(Some(composition)) => return composition.call(self),
             Some(None) => return build(self),
             None => {}
@@ -131,20 +136,12 @@ impl LazyBuilder {
         let results = build(self)?;
         let nodes: Sources = results.iter().map(|&result| self.node(result)).collect();
         let composition = Composition::of(method, &self.nodes()[..count], &nodes)?.map(Arc::new);
-        known(&COMPOSITIONS, |compositions| {
-            if compositions.len() >= KNOWN {
-                compositions.clear();
-            }
-            compositions.insert(key, composition.clone());
-        });
+        // A limit that is no size is refused where plans are kept.
+        let _ =
+            KNOWN.insert(key, composition.clone(), composition.as_ref().map_or(0, |composition| composition.bytes()));
         match composition {
             Some(composition) => composition.call(self),
             None => Ok(results),
         }
     }
-}
-
-thread_local! {
-    /// By method and operands; none for methods of few nodes.
-    static COMPOSITIONS: RefCell<FxHashMap<ContentHash, Option<Arc<Composition>>>> = RefCell::default();
 }

@@ -19,7 +19,6 @@ mod unread;
 
 pub use body::Body;
 pub(crate) use builder::LazyBuilder;
-use builder::known;
 pub(crate) use callify::Walk;
 pub(crate) use composition::{Method, Results};
 pub(crate) use handle::Handle;
