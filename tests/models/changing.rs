@@ -9,13 +9,17 @@ use tinyspec::profile::counters;
 use tinyspec::realize_all;
 
 /// The plans that each of twelve steps makes.
-fn plans(mut step: impl FnMut(usize) -> Result<()>) -> Result<Vec<u64>> {
+fn plans(step: impl FnMut(usize) -> Result<()>) -> Result<Vec<u64>> {
+    plans_of(12, step)
+}
+
+fn plans_of(steps: usize, mut step: impl FnMut(usize) -> Result<()>) -> Result<Vec<u64>> {
     let one = |number| {
         let before = counters().plans;
         step(number)?;
         Ok(counters().plans - before)
     };
-    (0..12).map(one).collect()
+    (0..steps).map(one).collect()
 }
 
 fn settles(plans: &[u64]) -> bool {
@@ -49,6 +53,32 @@ fn in_a_loss_that_is_read_before_its_gradient() -> Result<()> {
     assert!(settles(&read), "{read:?}");
     let near = |(found, expected): (&f32, &f32)| (found - expected).abs() < 1e-5;
     assert!(found.iter().zip(&expected).all(near), "{found:?} {expected:?}");
+    Ok(())
+}
+
+/// Parameters of a method that its windows follow from, and windows of a weight.
+#[test]
+fn windows_in_methods_and_in_gradients() -> Result<()> {
+    let _alone = crate::alone();
+    let data: Vec<f32> = (0..64).map(|number| number as f32).collect();
+    let x = Tensor::from_slice(&data, [64]);
+    let rolled = plans_of(24, |step| {
+        let rolled = (x.roll([step as i64], [0]) * 2.0).to_vec::<f32>()?;
+        assert_eq!(rolled[(5 + step) % 64], 10.0, "roll({step})");
+        Ok(())
+    })?;
+    assert!(settles(&rolled[6..]), "{rolled:?}");
+    let learned = plans_of(24, |step| {
+        let window = x.at(step..step + 8);
+        let gradient = grad(&(window.tanh() * &window).square().sum(.., false), &[&x])?[0].to_vec::<f32>()?;
+        for (place, (&found, &x)) in gradient.iter().zip(&data).enumerate() {
+            let (tanh, is_inside) = (x.tanh(), (step..step + 8).contains(&place));
+            let expected = 2.0 * tanh * x * (tanh + x * (1.0 - tanh * tanh)) * f32::from(is_inside);
+            assert!((found - expected).abs() <= 1e-5 * (1.0 + expected), "step {step}: {found} rather than {expected}");
+        }
+        Ok(())
+    })?;
+    assert!(settles(&learned[6..]), "{learned:?}");
     Ok(())
 }
 

@@ -3,12 +3,12 @@
 
 use super::callify::Walk;
 use super::node::{Node, Sources};
-use super::{Body, LazyBuilder};
+use super::{Body, LazyBuilder, Place, is_one_of_few};
 use crate::kept::Kept;
 use smallvec::SmallVec;
-use std::hash::Hash;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
-use tinyspec_ir::{Arg, Builder, Const, ContentHash, ContentHasher, Device, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, Const, ContentHash, ContentHasher, DType, Device, NodeId, Op, Result};
 
 /// Results of a method.
 pub(crate) type Results = SmallVec<[NodeId; 2]>;
@@ -34,8 +34,7 @@ impl Method {
         Method { hasher, has_sizes: false }
     }
 
-    /// A parameter that is no tensor. `is_size` says that a loop may pass a new one in each step: windows at such places are
-    /// nodes of the program, which the walk may take as inputs.
+    /// A parameter that is no tensor. `is_size` says that windows may follow from it, and that a loop may pass a new one in each step.
     pub fn parameter(&mut self, parameter: &(impl Hash + ?Sized), is_size: bool) {
         parameter.hash(&mut self.hasher);
         self.has_sizes |= is_size;
@@ -65,6 +64,8 @@ struct Composition {
     tuple: Arc<Node>,
     arguments: SmallVec<[Argument; 4]>,
     results: u32,
+    /// Its windows follow from parameters that may change from call to call. Then they are nodes, which a run may take as inputs.
+    has_windows: bool,
 }
 
 enum Argument {
@@ -81,11 +82,10 @@ impl Composition {
         if walk.nodes().len() <= walk.leaf_nodes().count() + FEW {
             return Ok(None);
         }
-        let is_window = |node: &Arc<Node>| matches!(node.op, Op::Shrink | Op::Pad);
-        let is_move = |node: &Arc<Node>| node.op == Op::Load;
-        if method.has_sizes && walk.nodes().any(is_window) || walk.nodes().any(is_move) || walk.has_placeholder {
+        if walk.nodes().any(|node| node.op == Op::Load) || walk.has_placeholder {
             return Ok(None);
         }
+        let has_windows = method.has_sizes && walk.nodes().any(|node| matches!(node.op, Op::Shrink | Op::Pad));
         let mut arguments = SmallVec::new();
         for leaf in walk.leaf_nodes() {
             arguments.push(match (operands.iter().position(|operand| Arc::ptr_eq(operand, leaf)), leaf.literal()) {
@@ -97,7 +97,7 @@ impl Composition {
         }
         let callified = walk.build()?;
         let tuple = Node::tuple(Arc::new(Body::new(callified.graph, callified.outputs)))?;
-        Ok(Some(Composition { tuple, arguments, results: results.len() as u32 }))
+        Ok(Some(Composition { tuple, arguments, results: results.len() as u32, has_windows }))
     }
 
     /// Bytes that it needs, about.
@@ -128,20 +128,28 @@ impl LazyBuilder {
     ) -> Result<Results> {
         let count = self.nodes().len();
         let Some(key) = method.key(self.nodes()) else { return build(self) };
-        match KNOWN.get(&key) {
-            Some(Some(composition)) => return composition.call(self),
-            Some(None) => return build(self),
-            None => {}
+        if let Some(known) = KNOWN.get(&key) {
+            return match known.filter(|composition| !self.varies(composition, method)) {
+                Some(composition) => composition.call(self),
+                None => build(self),
+            };
         }
-        let results = build(self)?;
-        let nodes: Sources = results.iter().map(|&result| self.node(result)).collect();
-        let composition = Composition::of(method, &self.nodes()[..count], &nodes)?.map(Arc::new);
+        let nodes = build(self)?;
+        let results: Sources = nodes.iter().map(|&result| self.node(result)).collect();
+        let composition = Composition::of(method, &self.nodes()[..count], &results)?.map(Arc::new);
+        let bytes = composition.as_ref().map_or(0, |composition| composition.bytes());
         // A limit that is no size is refused where plans are kept.
-        let _ =
-            KNOWN.insert(key, composition.clone(), composition.as_ref().map_or(0, |composition| composition.bytes()));
-        match composition {
+        let _ = KNOWN.insert(key, composition.clone(), bytes);
+        match composition.filter(|composition| !self.varies(composition, method)) {
             Some(composition) => composition.call(self),
-            None => Ok(results),
+            None => Ok(nodes),
         }
+    }
+
+    /// Whether the line calls the method with ever new parameters that windows follow from.
+    fn varies(&self, composition: &Composition, method: &Method) -> bool {
+        let number = Const::int(DType::U64, method.hasher.finish().into());
+        let is_one_of_few = |line| is_one_of_few(line, Place::Call, number);
+        composition.has_windows && !self.location().is_none_or(is_one_of_few)
     }
 }

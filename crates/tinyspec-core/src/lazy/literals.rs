@@ -12,13 +12,13 @@ const FEW: usize = 3;
 
 type Numbers = SmallVec<[Const; FEW]>;
 
-/// Identifies one of the numbers and windows that a line produces in a program.
+/// Identifies one of the numbers, windows and calls that a line produces in a program.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     /// The only number of its line, a `Tensor::scalar`.
     Only,
-    /// The program of which a call of `grad` derives the gradients, given by its key.
-    Program,
+    /// A call of a method or of `grad`, given by the key of what it does.
+    Call,
     /// The n-th number or part.
     Number(u32),
     /// The n-th window of these sizes, given by their hash: on one line, offsets may follow from lengths.

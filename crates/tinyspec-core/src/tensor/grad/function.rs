@@ -51,7 +51,7 @@ pub(super) fn of(call: &Call) -> Result<Option<Vec<Option<Tensor>>>> {
         }
     };
     let number = Const::int(DType::U64, (key.0 as u64).into());
-    if gradients.has_moves || gradients.has_windows && !is_one_of_few(call.location, Place::Program, number) {
+    if gradients.has_moves || gradients.has_windows && !is_one_of_few(call.location, Place::Call, number) {
         return Ok(None);
     }
     gradients.call(call).map(Some)
