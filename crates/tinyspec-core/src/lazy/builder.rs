@@ -92,11 +92,6 @@ impl LazyBuilder {
         self.nodes[node.index()].clone()
     }
 
-    /// The line of its nodes.
-    pub(super) fn location(&self) -> Option<&'static Location<'static>> {
-        self.location
-    }
-
     /// The nodes behind all handles.
     pub(super) fn nodes(&self) -> &[Arc<Node>] {
         &self.nodes

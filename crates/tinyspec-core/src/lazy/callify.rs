@@ -3,6 +3,8 @@
 //!
 //! The walk alone gives the key of the plan cache; the graph is built only for a program not seen before.
 
+pub(crate) mod derivation;
+
 use super::changing::{Change, Changing, changing};
 use super::{
     Body, Identity, Node, Opening, Place, Program, Sources, View, Who, ends_gradients, is_one_of_few, moved, oldest,
@@ -363,10 +365,16 @@ impl Walk {
         }
     }
 
-    /// The leaves below a sum of nothing but numbers that the program writes, views of them and what is computed of them.
+    /// The leaves below a sum of nothing but numbers that the program writes, views of them and what is computed of them. What a method
+    /// sums is such a sum.
     fn summed_literals(&self, node: &Node, sources: &Positions) -> Option<SmallVec<[(u32, Const); 2]>> {
-        let Arg::Reduce { op: Op::Add, .. } = node.arg else { return None };
-        let (mut found, mut open) = (SmallVec::new(), SmallVec::<[u32; 8]>::from_iter([*sources.first()?]));
+        let reduces = |node: &Node| called(node).is_none_or(|body| body.work().reduces);
+        let mut open: SmallVec<[u32; 8]> = match (node.op, &node.arg) {
+            (_, Arg::Reduce { op: Op::Add, .. }) => sources.iter().take(1).copied().collect(),
+            (Op::Function, _) if reduces(node) => sources.iter().copied().collect(),
+            _ => return None,
+        };
+        let mut found = SmallVec::new();
         for _ in 0..STEPS {
             let Some(position) = open.pop() else { return Some(found) };
             let entry = &self.entries[position as usize];
@@ -381,8 +389,10 @@ impl Walk {
                     found.push((position, value));
                 }
                 Op::Const => {}
-                op if op.is_view() => open.push(*entry.sources.first()?),
-                op if op.is_elementwise() => open.extend_from_slice(&entry.sources),
+                op if op.is_view() || op == Op::GetTuple => open.push(*entry.sources.first()?),
+                op if op.is_elementwise() || op == Op::Function && !reduces(&entry.node) => {
+                    open.extend_from_slice(&entry.sources);
+                }
                 _ => return None,
             }
         }
@@ -577,26 +587,6 @@ impl Walk {
         Ok(Opened { outputs: self.outputs(&nodes), entries: nodes, graph, origins, copies, gone })
     }
 
-    /// As [`Walk::key`], of a walk for gradients that ends at its leaves: none follows the history of one of them, or is on several
-    /// devices, or of sizes that are not known.
-    pub fn closed_key(&self, wanted: &[Arc<Node>]) -> Option<ContentHash> {
-        let mut opening = Opening::new(wanted, self.leaf_count);
-        let mut hasher = ContentHasher::default();
-        self.key.hash(&mut hasher);
-        for (entry, flows) in self.entries.iter().zip(self.flows()) {
-            let node = &entry.node;
-            let is_open = flows && entry.leaf.is_some() && !matches!(opening.history_of(node), Ok(None));
-            let is_elsewhere = matches!(node.device(), Some(Device::Many(_)));
-            let has_sizes = !node.props.shape.iter().all(|dim| dim.as_const().is_some());
-            let is_ranged = called(node).is_some_and(|body| !body.ranged().is_empty());
-            if is_open || is_elsewhere || has_sizes || is_ranged {
-                return None;
-            }
-            node.identity().is_tensor().hash(&mut hasher);
-        }
-        Some(hasher.content_hash())
-    }
-
     /// Which entries gradients of the roots flow through.
     fn flows(&self) -> Vec<bool> {
         let mut flows = vec![false; self.entries.len()];
@@ -626,6 +616,11 @@ impl Walk {
     /// The nodes that it holds.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = &Arc<Node>> {
         self.entries.iter().map(|entry| &entry.node)
+    }
+
+    /// The nodes at these positions.
+    pub fn nodes_at(&self, positions: &[u32]) -> Vec<&Arc<Node>> {
+        positions.iter().map(|&position| &self.entries[position as usize].node).collect()
     }
 
     /// Numbers that the program writes, each with a line that writes it.

@@ -3,12 +3,12 @@
 
 use super::callify::Walk;
 use super::node::{Node, Sources};
-use super::{Body, LazyBuilder, Place, is_one_of_few};
+use super::{Body, LazyBuilder};
 use crate::kept::Kept;
 use smallvec::SmallVec;
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 use std::sync::{Arc, LazyLock};
-use tinyspec_ir::{Arg, Builder, Const, ContentHash, ContentHasher, DType, Device, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, Const, ContentHash, ContentHasher, Device, NodeId, Op, Result};
 
 /// Results of a method.
 pub(crate) type Results = SmallVec<[NodeId; 2]>;
@@ -64,8 +64,6 @@ struct Composition {
     tuple: Arc<Node>,
     arguments: SmallVec<[Argument; 4]>,
     results: u32,
-    /// Its windows follow from parameters that may change from call to call. Then they are nodes, which a run may take as inputs.
-    has_windows: bool,
 }
 
 enum Argument {
@@ -85,8 +83,7 @@ impl Composition {
         if walk.nodes().any(|node| node.op == Op::Load) || walk.has_placeholder {
             return Ok(None);
         }
-        let has_windows = method.has_sizes && walk.nodes().any(|node| matches!(node.op, Op::Shrink | Op::Pad));
-        let mut arguments = SmallVec::new();
+        let mut arguments: SmallVec<[Argument; 4]> = SmallVec::new();
         for leaf in walk.leaf_nodes() {
             arguments.push(match (operands.iter().position(|operand| Arc::ptr_eq(operand, leaf)), leaf.literal()) {
                 (Some(place), _) => Argument::Operand(place as u32),
@@ -95,9 +92,15 @@ impl Composition {
                 (None, None) => return Ok(None),
             });
         }
+        let has_windows = walk.nodes().any(|node| matches!(node.op, Op::Shrink | Op::Pad));
+        let has_numbers = arguments.iter().any(|argument| matches!(argument, Argument::Number(_)));
+        // A run may take the offsets of windows as inputs, and has to see which numbers it had better not.
+        if method.has_sizes && (has_windows || has_numbers) {
+            return Ok(None);
+        }
         let callified = walk.build()?;
         let tuple = Node::tuple(Arc::new(Body::new(callified.graph, callified.outputs)))?;
-        Ok(Some(Composition { tuple, arguments, results: results.len() as u32, has_windows }))
+        Ok(Some(Composition { tuple, arguments, results: results.len() as u32 }))
     }
 
     /// Bytes that it needs, about.
@@ -129,7 +132,7 @@ impl LazyBuilder {
         let count = self.nodes().len();
         let Some(key) = method.key(self.nodes()) else { return build(self) };
         if let Some(known) = KNOWN.get(&key) {
-            return match known.filter(|composition| !self.varies(composition, method)) {
+            return match known {
                 Some(composition) => composition.call(self),
                 None => build(self),
             };
@@ -140,16 +143,9 @@ impl LazyBuilder {
         let bytes = composition.as_ref().map_or(0, |composition| composition.bytes());
         // A limit that is no size is refused where plans are kept.
         let _ = KNOWN.insert(key, composition.clone(), bytes);
-        match composition.filter(|composition| !self.varies(composition, method)) {
+        match composition {
             Some(composition) => composition.call(self),
             None => Ok(nodes),
         }
-    }
-
-    /// Whether the line calls the method with ever new parameters that windows follow from.
-    fn varies(&self, composition: &Composition, method: &Method) -> bool {
-        let number = Const::int(DType::U64, method.hasher.finish().into());
-        let is_one_of_few = |line| is_one_of_few(line, Place::Call, number);
-        composition.has_windows && !self.location().is_none_or(is_one_of_few)
     }
 }

@@ -12,13 +12,13 @@ const FEW: usize = 3;
 
 type Numbers = SmallVec<[Const; FEW]>;
 
-/// Identifies one of the numbers, windows and calls that a line produces in a program.
+/// Identifies one of the numbers and windows that a line produces in a program.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     /// The only number of its line, a `Tensor::scalar`.
     Only,
-    /// A call of a method or of `grad`, given by the key of what it does.
-    Call,
+    /// The n-th window of these sizes that a gradient flows through.
+    Flow(u64, u32),
     /// The n-th number or part.
     Number(u32),
     /// The n-th window of these sizes, given by their hash: on one line, offsets may follow from lengths.
@@ -35,7 +35,7 @@ const MOST: usize = 1 << 14;
 
 /// The line has written few numbers in this place of a program, and this is one of them.
 pub(crate) fn is_one_of_few(line: &'static Location<'static>, place: Place, number: Const) -> bool {
-    let is_window = matches!(place, Place::Window(..));
+    let is_window = matches!(place, Place::Window(..) | Place::Flow(..));
     let lines = if is_window { &WINDOWS } else { &LINES };
     let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
     if is_window && lines.len() >= MOST {

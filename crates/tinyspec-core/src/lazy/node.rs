@@ -222,6 +222,11 @@ impl Node {
         Ok(Arc::new(Node::new(Op::Tuple, Arg::None, props, hash, Identity::NONE, Node::next_age(), state)))
     }
 
+    /// Whether its value depends on a buffer.
+    pub fn has_data(&self) -> bool {
+        self.has_data
+    }
+
     /// What tells it apart from equal nodes where gradients are asked for.
     pub fn identity(&self) -> Identity {
         Identity(self.identity.load(Ordering::Relaxed))

@@ -527,3 +527,24 @@ fn equal_losses_keep_their_batches() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// A number that has become an input is a new one in the program of a gradient, younger than what it stands in.
+#[test]
+fn a_number_may_be_younger_than_what_was_made_of_it() -> Result<(), Error> {
+    for step in 0..12 {
+        let c = 0.1 + 0.01 * f64::from(step);
+        let (a, b) = (Tensor::from_slice(&[0.2f64, 0.9, -0.4], [3]), Tensor::from_slice(&[0.5f64, -0.3, -0.1], [3]));
+        let v = a.maximum(&b + c);
+        let loss = v.square().sum(.., false);
+        loss.item::<f64>()?;
+        let first = grad(&loss, &[&b])?.remove(0);
+        realize_all(&[&first, &v])?;
+        let second = grad(&(&v * &a).tanh().sum(.., false), &[&b])?.remove(0).to_vec::<f64>()?;
+        for (found, (a, b)) in second.iter().zip([(0.2f64, 0.5f64), (0.9, -0.3), (-0.4, -0.1)]) {
+            let tanh = ((b + c) * a).tanh();
+            let expected = if b + c > a { (1.0 - tanh * tanh) * a } else { 0.0 };
+            assert!((found - expected).abs() < 1e-12, "step {step}: {found} rather than {expected}");
+        }
+    }
+    Ok(())
+}

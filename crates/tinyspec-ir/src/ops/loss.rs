@@ -149,9 +149,8 @@ pub(super) fn check_targets(b: &dyn Builder, op: &str, predictions: NodeId, targ
             .help(format!("`predictions.{op}(&targets, …)`")));
     }
     if target_dtype.is_float() && shape == target_shape {
-        return Err(Error::new(ErrorKind::DType, op, format!("{}, not of class numbers", found())).help(
-            "`cross_entropy_prob` takes a probability for each class, `.argmax(-1, false)` picks the likeliest class",
-        ));
+        return Err(Error::new(ErrorKind::DType, op, format!("{}, not of class numbers", found()))
+            .help("`cross_entropy_prob` takes a probability for each class, `.argmax(-1)` picks the likeliest class"));
     }
     index::require_int(b, op, target)?;
     if !fits(&shape, &target_shape) {

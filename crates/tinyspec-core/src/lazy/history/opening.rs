@@ -81,8 +81,11 @@ impl Opening {
             self.known.insert(tensor.who(), param);
             return Ok(param);
         };
-        // Inputs are older than what was made of them.
-        for (who, step, flows) in self.steps(tensor, computed)?.into_values() {
+        // Values that are taken first: a number of the program may be younger than what was made of it. What is computed is older than what
+        // was made of it.
+        let (taken, made): (Vec<_>, Vec<_>) =
+            self.steps(tensor, computed)?.into_values().partition(|(_, step, _)| matches!(step, Step::Take(..)));
+        for (who, step, flows) in taken.into_iter().chain(made) {
             let node = match (self.value(&who, flows), &step) {
                 (Some(known), _) => known,
                 (None, Step::Compute(computed, _)) => self.compute(graph, computed, flows)?,

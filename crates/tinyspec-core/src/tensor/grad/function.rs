@@ -4,13 +4,15 @@
 use super::{Call, Derived};
 use crate::Result;
 use crate::kept::Kept;
+use crate::lazy::callify::derivation::Derivation;
 use crate::lazy::callify::param;
-use crate::lazy::{Body, LazyBuilder, Node, Place, is_one_of_few};
+use crate::lazy::{Body, LazyBuilder, Node};
 use crate::tensor::Tensor;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::panic::Location;
 use std::sync::{Arc, LazyLock};
-use tinyspec_ir::{Arg, Builder, Const, ContentHash, DType, Graph, NodeId, Op};
+use tinyspec_ir::{Arg, Builder, ContentHash, Graph, NodeId, Op};
 
 /// By the key of the program.
 static KNOWN: LazyLock<Kept<ContentHash, Arc<Gradients>>> = LazyLock::new(|| Kept::new(8).with_at_least(4));
@@ -19,13 +21,11 @@ static KNOWN: LazyLock<Kept<ContentHash, Arc<Gradients>>> = LazyLock::new(|| Kep
 struct Gradients {
     /// The results of the Function.
     tuple: Arc<Node>,
-    /// Its arguments, by position in the walk.
+    /// Its arguments, by number in the derivation.
     arguments: Vec<u32>,
     /// Of each wanted tensor.
     gradients: Vec<Option<Gradient>>,
     results: u32,
-    /// Reads or writes windows. Their offsets may change from call to call, and then they are nodes, which a run may take as inputs.
-    has_windows: bool,
     /// Moves values from one device to another, which no kernel does.
     has_moves: bool,
 }
@@ -34,53 +34,55 @@ struct Gradients {
 enum Gradient {
     /// Of the Function, by number.
     Result(u32),
-    /// A value of the forward pass, by position in the walk.
+    /// A value of the forward pass, by number in the derivation.
     Value(u32),
 }
 
 /// As [`super::nodes::of`], or none for programs that no Function serves.
 pub(super) fn of(call: &Call) -> Result<Option<Vec<Option<Tensor>>>> {
-    let Some(key) = call.walk.closed_key(call.wanted) else { return Ok(None) };
+    let Some(Derivation { key, positions }) = call.walk.derivation(call.wanted) else { return Ok(None) };
+    let values = call.walk.nodes_at(&positions);
     let gradients = match KNOWN.get(&key) {
         Some(known) => known,
         None => {
-            let (gradients, bytes) = Gradients::of(call)?;
+            let (gradients, bytes) = Gradients::of(call, &positions)?;
             let gradients = Arc::new(gradients);
             KNOWN.insert(key, gradients.clone(), bytes)?;
             gradients
         }
     };
-    let number = Const::int(DType::U64, (key.0 as u64).into());
-    if gradients.has_moves || gradients.has_windows && !is_one_of_few(call.location, Place::Call, number) {
+    if gradients.has_moves {
         return Ok(None);
     }
-    gradients.call(call).map(Some)
+    let tensors = gradients.function_of(&values, call.location)?;
+    call.walk.nodes().for_each(|value| value.become_differentiated());
+    Ok(Some(tensors))
 }
 
 impl Gradients {
-    /// Those of a call, and the bytes that they need.
-    fn of(call: &Call) -> Result<(Gradients, u64)> {
+    /// Those of a call whose derivation is at these positions of the walk, and the bytes that they need.
+    fn of(call: &Call, positions: &[u32]) -> Result<(Gradients, u64)> {
         let Derived { opened, gradients: found, .. } = call.derive()?;
         let forward = &opened.graph;
-        let mut positions: FxHashMap<NodeId, u32> = FxHashMap::default();
-        for ((position, &node), value) in (0..).zip(&opened.entries).zip(call.walk.nodes()) {
+        let mut numbers: FxHashMap<NodeId, u32> = FxHashMap::default();
+        for ((number, value), &position) in (0..).zip(call.walk.nodes_at(positions)).zip(positions) {
             if is_argument(value) {
-                positions.entry(node).or_insert(position);
+                numbers.entry(opened.entries[position as usize]).or_insert(number);
             }
         }
         let mut body = Graph::new();
         let mut new = vec![NodeId(0); forward.len()];
         let mut arguments = Vec::new();
         let mut outputs: Vec<NodeId> = found.iter().flatten().copied().collect();
-        outputs.retain(|output| !positions.contains_key(output));
+        outputs.retain(|output| !numbers.contains_key(output));
         outputs.sort_unstable();
         outputs.dedup();
-        let (mut has_windows, mut has_moves) = (false, false);
-        for node in forward.reachable_until(&outputs, |node| positions.contains_key(&node)) {
+        let mut has_moves = false;
+        for node in forward.reachable_until(&outputs, |node| numbers.contains_key(&node)) {
             let (op, sources) = (forward.op(node), forward.sources(node));
-            new[node.index()] = match positions.get(&node) {
-                Some(&position) => {
-                    arguments.push(position);
+            new[node.index()] = match numbers.get(&node) {
+                Some(&number) => {
+                    arguments.push(number);
                     param(&mut body, forward.props(node), arguments.len() as u32 - 1)?
                 }
                 None => {
@@ -89,14 +91,13 @@ impl Gradients {
                         // A body is closed.
                         sources[0] = body.import(forward, &forward.sources(node)[..1], |_, _| Ok(None))?[0];
                     }
-                    has_windows |= matches!(op, Op::Shrink | Op::Pad);
                     has_moves |= op == Op::Load;
                     body.add(op, &sources, forward.arg(node).clone())?
                 }
             };
         }
-        let gradient = |node: NodeId| match (positions.get(&node), outputs.binary_search(&node)) {
-            (Some(&position), _) => Some(Gradient::Value(position)),
+        let gradient = |node: NodeId| match (numbers.get(&node), outputs.binary_search(&node)) {
+            (Some(&number), _) => Some(Gradient::Value(number)),
             (None, Ok(number)) => Some(Gradient::Result(number as u32)),
             (None, Err(_)) => None,
         };
@@ -104,15 +105,14 @@ impl Gradients {
         let (bytes, results) = (body.bytes() as u64, outputs.len() as u32);
         let outputs = outputs.into_iter().map(|output| new[output.index()]).collect();
         let tuple = Node::tuple(Arc::new(Body::new(body, outputs)))?;
-        Ok((Gradients { tuple, arguments, gradients, results, has_windows, has_moves }, bytes))
+        Ok((Gradients { tuple, arguments, gradients, results, has_moves }, bytes))
     }
 
-    /// The Function of the values of a call.
-    fn call(&self, call: &Call) -> Result<Vec<Option<Tensor>>> {
-        let values: Vec<&Arc<Node>> = call.walk.nodes().collect();
-        let mut builder = LazyBuilder::new(call.location);
+    /// The Function of the values of a derivation.
+    fn function_of(&self, values: &[&Arc<Node>], line: &'static Location<'static>) -> Result<Vec<Option<Tensor>>> {
+        let mut builder = LazyBuilder::new(line);
         let mut sources = vec![builder.import(self.tuple.clone())];
-        sources.extend(self.arguments.iter().map(|&position| builder.import(values[position as usize].clone())));
+        sources.extend(self.arguments.iter().map(|&number| builder.import(values[number as usize].clone())));
         let function = builder.add(Op::Function, &sources, Arg::None)?;
         let results: Vec<NodeId> = (0..self.results)
             .map(|number| builder.add(Op::GetTuple, &[function], Arg::Number(number)))
@@ -120,8 +120,8 @@ impl Gradients {
         let mut tensor = |gradient: Gradient| -> Result<Tensor> {
             let node = match gradient {
                 Gradient::Result(number) => results[number as usize],
-                Gradient::Value(position) => {
-                    let value = values[position as usize];
+                Gradient::Value(number) => {
+                    let value = values[number as usize];
                     let node = builder.import(value.clone());
                     // A node on the way to the loss stays nobody's: others may know it.
                     if value.identity().is_tensor() { node } else { builder.twin(node)? }
@@ -129,9 +129,7 @@ impl Gradients {
             };
             Ok(Tensor::from_node(builder.node(node)))
         };
-        let tensors = self.gradients.iter().map(|gradient| gradient.map(&mut tensor).transpose()).collect();
-        values.iter().for_each(|value| value.become_differentiated());
-        tensors
+        self.gradients.iter().map(|gradient| gradient.map(&mut tensor).transpose()).collect()
     }
 }
 
