@@ -3,7 +3,7 @@
 //!
 //! The walk alone gives the key of the plan cache; the graph is built only for a program not seen before.
 
-pub(crate) mod derivation;
+mod derivation;
 
 use super::changing::{Change, Changing, changing};
 use super::{
@@ -216,14 +216,9 @@ impl Walk {
         Walk { literals: FxHashMap::default(), ..walk }
     }
 
-    /// Without recursion. Lazy nodes that are data are leaves.
-    fn by(
-        roots: &[Arc<Node>],
-        who: impl Fn(&Node) -> Who,
-        changing: &Changing,
-        is_data: impl Fn(&Node) -> bool,
-    ) -> Walk {
-        let mut walk = Walk {
+    /// Of nothing.
+    fn new() -> Walk {
+        Walk {
             entries: vec![],
             leaves: vec![],
             leaf_count: 0,
@@ -236,7 +231,17 @@ impl Walk {
             has_equal: false,
             changing: Changing::default(),
             has_moved: false,
-        };
+        }
+    }
+
+    /// Without recursion. Lazy nodes that are data are leaves.
+    fn by(
+        roots: &[Arc<Node>],
+        who: impl Fn(&Node) -> Who,
+        changing: &Changing,
+        is_data: impl Fn(&Node) -> bool,
+    ) -> Walk {
+        let mut walk = Walk::new();
         let mut positions: FxHashMap<Who, u32> = FxHashMap::default();
         positions.reserve(SOME);
         walk.entries.reserve(SOME);
@@ -616,11 +621,6 @@ impl Walk {
     /// The nodes that it holds.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = &Arc<Node>> {
         self.entries.iter().map(|entry| &entry.node)
-    }
-
-    /// The nodes at these positions.
-    pub fn nodes_at(&self, positions: &[u32]) -> Vec<&Arc<Node>> {
-        positions.iter().map(|&position| &self.entries[position as usize].node).collect()
     }
 
     /// Numbers that the program writes, each with a line that writes it.

@@ -1,30 +1,22 @@
 //! What the gradients of a walk depend on: programs that differ in nothing else share these.
 
-use super::{KeyPart, Opening, Walk, called};
+use super::{Entry, KeyPart, Opening, Positions, Walk, called};
 use crate::lazy::moved::Offsets;
 use crate::lazy::{Node, Place, is_one_of_few};
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 use std::hash::Hash;
 use std::sync::Arc;
-use tinyspec_ir::{Arg, ContentHash, ContentHasher, Device, Op};
-
-/// The part of a program that gradients are derived of.
-pub(crate) struct Derivation {
-    /// Equal for programs that have the same gradients.
-    pub key: ContentHash,
-    /// Positions of its nodes in the walk, ascending.
-    pub positions: Vec<u32>,
-}
+use tinyspec_ir::{Arg, ContentHasher, Device, Op};
 
 impl Walk {
-    /// What gradients with respect to `wanted` are derived of: everything that they flow through, and constants. Other values are data,
-    /// however they are computed, and so are numbers of the program.
+    /// What gradients with respect to `wanted` are derived of: everything that they flow through, and constants. Other values are leaves,
+    /// however they are computed. Walks that differ in numbers of the program alone have the same key, unless a number decides what is
+    /// derived.
     ///
     /// None where gradients follow the history of a tensor, where values are on several devices or of sizes that are not known, and
     /// where windows that gradients flow through change from call to call: then their offsets may become inputs, which takes a node for each.
-    pub fn derivation(&self, wanted: &[Arc<Node>]) -> Option<Derivation> {
-        let [loss, of_wanted @ ..] = &self.roots[..] else { return None };
+    pub fn derivation(&self, wanted: &[Arc<Node>]) -> Option<Walk> {
+        let of_wanted = self.roots.get(1..)?;
         let mut opening = Opening::new(wanted, self.leaf_count);
         let leaves = self.entries.iter().zip(self.flows()).filter(|(entry, flows)| *flows && entry.leaf.is_some());
         for (leaf, _) in leaves {
@@ -49,8 +41,9 @@ impl Walk {
             }
         }
         let mut hasher = ContentHasher::default();
-        let mut positions: Vec<u32> = Vec::new();
-        let mut numbers = vec![0; self.entries.len()];
+        let mut part = Walk { has_placeholder: self.has_placeholder, ..Walk::new() };
+        // Of the entries, in the part.
+        let mut positions = vec![0; self.entries.len()];
         let mut windows: FxHashMap<_, u32> = FxHashMap::default();
         for (position, entry) in self.entries.iter().enumerate().filter(|&(position, _)| is_needed[position]) {
             let node = &entry.node;
@@ -59,13 +52,10 @@ impl Walk {
             if is_elsewhere || has_sizes {
                 return None;
             }
-            numbers[position] = positions.len() as u32;
-            positions.push(position as u32);
-            if !is_inner(position) {
-                KeyPart::Leaf(node.props.dtype, &node.props.shape, node.device()).hash(&mut hasher);
-            } else {
-                let sources: SmallVec<[u32; 4]> =
-                    entry.sources.iter().map(|&source| numbers[source as usize]).collect();
+            positions[position] = part.entries.len() as u32;
+            let (mut sources, mut leaf) = (Positions::new(), None);
+            if is_inner(position) {
+                sources.extend(entry.sources.iter().map(|&source| positions[source as usize]));
                 KeyPart::Node(node.op, &node.arg, &sources).hash(&mut hasher);
                 if let Some(body) = called(node) {
                     if !body.ranged().is_empty() {
@@ -73,10 +63,17 @@ impl Walk {
                     }
                     KeyPart::Body(body.hash()).hash(&mut hasher);
                 }
-                self.hash_chosen(position, &mut hasher);
+                self.hash_chosen(entry, &mut hasher);
+            } else {
+                KeyPart::Leaf(node.props.dtype, &node.props.shape, node.device()).hash(&mut hasher);
+                if !is_number(node) {
+                    leaf = Some(part.leaf_count);
+                    part.leaf_count += 1;
+                }
             }
             // Kept apart from its equals.
             node.identity().is_tensor().hash(&mut hasher);
+            part.entries.push(Entry { node: node.clone(), sources, leaf, waits: false, is_moved: false });
             if depends[position]
                 && matches!(node.op, Op::Shrink | Op::Pad)
                 && let (Some(line), Some(offsets)) = (node.location, Offsets::of(node))
@@ -89,14 +86,14 @@ impl Walk {
                 }
             }
         }
-        numbers[*loss as usize].hash(&mut hasher);
-        of_wanted.iter().for_each(|&root| numbers[root as usize].hash(&mut hasher));
-        Some(Derivation { key: hasher.content_hash(), positions })
+        part.roots = self.roots.iter().map(|&root| positions[root as usize]).collect();
+        part.roots.hash(&mut hasher);
+        part.key = hasher.content_hash();
+        Some(part)
     }
 
     /// Hashes numbers that a derivation may depend on: what terms are chosen against, and arguments of Functions, which may do that.
-    fn hash_chosen(&self, position: usize, hasher: &mut ContentHasher) {
-        let entry = &self.entries[position];
+    fn hash_chosen(&self, entry: &Entry, hasher: &mut ContentHasher) {
         let sources = match entry.node.op {
             Op::Where => entry.sources.get(2..).unwrap_or_default(),
             Op::Function => &entry.sources[..],

@@ -4,9 +4,8 @@
 use super::{Call, Derived};
 use crate::Result;
 use crate::kept::Kept;
-use crate::lazy::callify::derivation::Derivation;
 use crate::lazy::callify::param;
-use crate::lazy::{Body, LazyBuilder, Node};
+use crate::lazy::{Body, LazyBuilder, Node, Walk};
 use crate::tensor::Tensor;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -21,7 +20,7 @@ static KNOWN: LazyLock<Kept<ContentHash, Arc<Gradients>>> = LazyLock::new(|| Kep
 struct Gradients {
     /// The results of the Function.
     tuple: Arc<Node>,
-    /// Its arguments, by number in the derivation.
+    /// Its arguments, by position in the walk that they are derived of.
     arguments: Vec<u32>,
     /// Of each wanted tensor.
     gradients: Vec<Option<Gradient>>,
@@ -34,55 +33,54 @@ struct Gradients {
 enum Gradient {
     /// Of the Function, by number.
     Result(u32),
-    /// A value of the forward pass, by number in the derivation.
+    /// A value of the forward pass, by position in the walk that they are derived of.
     Value(u32),
 }
 
 /// As [`super::nodes::of`], or none for programs that no Function serves.
 pub(super) fn of(call: &Call) -> Result<Option<Vec<Option<Tensor>>>> {
-    let Some(Derivation { key, positions }) = call.walk.derivation(call.wanted) else { return Ok(None) };
-    let values = call.walk.nodes_at(&positions);
-    let gradients = match KNOWN.get(&key) {
+    let Some(part) = call.walk.derivation(call.wanted) else { return Ok(None) };
+    let gradients = match KNOWN.get(&part.key) {
         Some(known) => known,
         None => {
-            let (gradients, bytes) = Gradients::of(call, &positions)?;
+            let (gradients, bytes) = Gradients::of(call, &part)?;
             let gradients = Arc::new(gradients);
-            KNOWN.insert(key, gradients.clone(), bytes)?;
+            KNOWN.insert(part.key, gradients.clone(), bytes)?;
             gradients
         }
     };
     if gradients.has_moves {
         return Ok(None);
     }
-    let tensors = gradients.function_of(&values, call.location)?;
+    let tensors = gradients.function_of(&part, call.location)?;
     call.walk.nodes().for_each(|value| value.become_differentiated());
     Ok(Some(tensors))
 }
 
 impl Gradients {
-    /// Those of a call whose derivation is at these positions of the walk, and the bytes that they need.
-    fn of(call: &Call, positions: &[u32]) -> Result<(Gradients, u64)> {
-        let Derived { opened, gradients: found, .. } = call.derive()?;
+    /// Those of a call, derived of this part of its walk, and the bytes that they need.
+    fn of(call: &Call, part: &Walk) -> Result<(Gradients, u64)> {
+        let Derived { opened, gradients: found, .. } = call.derive(part)?;
         let forward = &opened.graph;
-        let mut numbers: FxHashMap<NodeId, u32> = FxHashMap::default();
-        for ((number, value), &position) in (0..).zip(call.walk.nodes_at(positions)).zip(positions) {
+        let mut positions: FxHashMap<NodeId, u32> = FxHashMap::default();
+        for ((position, &node), value) in (0..).zip(&opened.entries).zip(part.nodes()) {
             if is_argument(value) {
-                numbers.entry(opened.entries[position as usize]).or_insert(number);
+                positions.entry(node).or_insert(position);
             }
         }
         let mut body = Graph::new();
         let mut new = vec![NodeId(0); forward.len()];
         let mut arguments = Vec::new();
         let mut outputs: Vec<NodeId> = found.iter().flatten().copied().collect();
-        outputs.retain(|output| !numbers.contains_key(output));
+        outputs.retain(|output| !positions.contains_key(output));
         outputs.sort_unstable();
         outputs.dedup();
         let mut has_moves = false;
-        for node in forward.reachable_until(&outputs, |node| numbers.contains_key(&node)) {
+        for node in forward.reachable_until(&outputs, |node| positions.contains_key(&node)) {
             let (op, sources) = (forward.op(node), forward.sources(node));
-            new[node.index()] = match numbers.get(&node) {
-                Some(&number) => {
-                    arguments.push(number);
+            new[node.index()] = match positions.get(&node) {
+                Some(&position) => {
+                    arguments.push(position);
                     param(&mut body, forward.props(node), arguments.len() as u32 - 1)?
                 }
                 None => {
@@ -96,8 +94,8 @@ impl Gradients {
                 }
             };
         }
-        let gradient = |node: NodeId| match (numbers.get(&node), outputs.binary_search(&node)) {
-            (Some(&number), _) => Some(Gradient::Value(number)),
+        let gradient = |node: NodeId| match (positions.get(&node), outputs.binary_search(&node)) {
+            (Some(&position), _) => Some(Gradient::Value(position)),
             (None, Ok(number)) => Some(Gradient::Result(number as u32)),
             (None, Err(_)) => None,
         };
@@ -108,11 +106,12 @@ impl Gradients {
         Ok((Gradients { tuple, arguments, gradients, results, has_moves }, bytes))
     }
 
-    /// The Function of the values of a derivation.
-    fn function_of(&self, values: &[&Arc<Node>], line: &'static Location<'static>) -> Result<Vec<Option<Tensor>>> {
+    /// The Function of the values of a walk.
+    fn function_of(&self, part: &Walk, line: &'static Location<'static>) -> Result<Vec<Option<Tensor>>> {
+        let values: Vec<&Arc<Node>> = part.nodes().collect();
         let mut builder = LazyBuilder::new(line);
         let mut sources = vec![builder.import(self.tuple.clone())];
-        sources.extend(self.arguments.iter().map(|&number| builder.import(values[number as usize].clone())));
+        sources.extend(self.arguments.iter().map(|&position| builder.import(values[position as usize].clone())));
         let function = builder.add(Op::Function, &sources, Arg::None)?;
         let results: Vec<NodeId> = (0..self.results)
             .map(|number| builder.add(Op::GetTuple, &[function], Arg::Number(number)))
@@ -120,8 +119,8 @@ impl Gradients {
         let mut tensor = |gradient: Gradient| -> Result<Tensor> {
             let node = match gradient {
                 Gradient::Result(number) => results[number as usize],
-                Gradient::Value(number) => {
-                    let value = values[number as usize];
+                Gradient::Value(position) => {
+                    let value = values[position as usize];
                     let node = builder.import(value.clone());
                     // A node on the way to the loss stays nobody's: others may know it.
                     if value.identity().is_tensor() { node } else { builder.twin(node)? }

@@ -145,8 +145,9 @@ impl Call<'_> {
         error.at(self.location).into()
     }
 
-    fn derive(&self) -> Result<Derived> {
-        let mut opened = self.walk.open(self.wanted).map_err(|error| self.located(error))?;
+    /// The gradients of a walk.
+    fn derive(&self, walk: &Walk) -> Result<Derived> {
+        let mut opened = walk.open(self.wanted).map_err(|error| self.located(error))?;
         let written = opened.graph.len();
         let one = opened.graph.constant(Const::float(self.dtype, 1.0));
         let ones = tinyspec_ir::ops::movement::expand(&mut opened.graph, one, self.shape)?;

@@ -12,7 +12,7 @@ use tinyspec_ir::{Arg, Builder, DType, ErrorKind, Graph, NodeId, Op};
 
 /// The gradients with respect to the wanted tensors; none for one that the loss does not depend on.
 pub(super) fn of(call: &Call) -> Result<Vec<Option<Tensor>>> {
-    let Derived { mut opened, written, gradients } = call.derive()?;
+    let Derived { mut opened, written, gradients } = call.derive(call.walk)?;
     let (graph, origins) = (&opened.graph, &mut opened.origins);
     let found: Vec<NodeId> = gradients.iter().flatten().copied().collect();
     let maxima = compared_maxima(graph, &found, origins);
