@@ -5,8 +5,41 @@ use crate::lazy::moved::Offsets;
 use crate::lazy::{Node, Place, is_one_of_few};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
+use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::{Arg, ContentHasher, Device, Op};
+
+/// What an entry of a walk is to the derivation of gradients.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    /// Nothing.
+    None,
+    /// Made of something that is wanted.
+    Made,
+    /// Made of constants alone.
+    Constant,
+    /// A number of the program.
+    Number,
+    /// Any other value.
+    Leaf,
+}
+
+/// How often a line has made windows of the same sizes so far, by line and a hash of the sizes.
+#[derive(Default)]
+struct Windows(FxHashMap<(&'static Location<'static>, u64), u32>);
+
+impl Windows {
+    /// Whether a node is a window that its line makes elsewhere in each program.
+    fn change(&mut self, node: &Node) -> bool {
+        if !matches!(node.op, Op::Shrink | Op::Pad) {
+            return false;
+        }
+        let (Some(line), Some(offsets)) = (node.location, Offsets::of(node)) else { return false };
+        let occurrence = self.0.entry((line, offsets.sizes())).or_default();
+        *occurrence += 1;
+        !is_one_of_few(line, Place::Flow(offsets.sizes(), *occurrence), offsets.number())
+    }
+}
 
 impl Walk {
     /// What gradients with respect to `wanted` are derived of: everything that they flow through, and constants. Other values are leaves,
@@ -16,80 +49,93 @@ impl Walk {
     /// None where gradients follow the history of a tensor, where values are on several devices or of sizes that are not known, and
     /// where windows that gradients flow through change from call to call: then their offsets may become inputs, which takes a node for each.
     pub fn derivation(&self, wanted: &[Arc<Node>]) -> Option<Walk> {
-        let of_wanted = self.roots.get(1..)?;
-        let mut opening = Opening::new(wanted, self.leaf_count);
-        let leaves = self.entries.iter().zip(self.flows()).filter(|(entry, flows)| *flows && entry.leaf.is_some());
-        for (leaf, _) in leaves {
-            if !matches!(opening.history_of(&leaf.node), Ok(None)) {
-                return None;
-            }
+        if self.follows_history(wanted) {
+            return None;
         }
-        let mut depends = vec![false; self.entries.len()];
-        of_wanted.iter().for_each(|&root| depends[root as usize] = true);
-        for (position, entry) in self.entries.iter().enumerate() {
-            depends[position] |= entry.leaf.is_none() && entry.sources.iter().any(|&source| depends[source as usize]);
-        }
-        let is_inner = |position: usize| {
-            let entry = &self.entries[position];
-            entry.leaf.is_none() && !is_number(&entry.node) && (depends[position] || !entry.node.has_data())
-        };
-        let mut is_needed = vec![false; self.entries.len()];
-        self.roots.iter().for_each(|&root| is_needed[root as usize] = true);
-        for position in (0..self.entries.len()).rev().filter(|&position| is_inner(position)) {
-            if is_needed[position] {
-                self.entries[position].sources.iter().for_each(|&source| is_needed[source as usize] = true);
-            }
-        }
+        let parts = self.parts();
         let mut hasher = ContentHasher::default();
-        let mut part = Walk { has_placeholder: self.has_placeholder, ..Walk::new() };
-        // Of the entries, in the part.
+        let mut derivation = Walk { has_placeholder: self.has_placeholder, ..Walk::new() };
+        // Of the entries, in the derivation.
         let mut positions = vec![0; self.entries.len()];
-        let mut windows: FxHashMap<_, u32> = FxHashMap::default();
-        for (position, entry) in self.entries.iter().enumerate().filter(|&(position, _)| is_needed[position]) {
+        let mut windows = Windows::default();
+        for (position, (entry, part)) in self.entries.iter().zip(&parts).enumerate() {
             let node = &entry.node;
+            if *part == Part::None {
+                continue;
+            }
             let is_elsewhere = matches!(node.device(), Some(Device::Many(_)));
             let has_sizes = !node.props.shape.iter().all(|dim| dim.as_const().is_some());
-            if is_elsewhere || has_sizes {
+            if is_elsewhere || has_sizes || *part == Part::Made && windows.change(node) {
                 return None;
             }
-            positions[position] = part.entries.len() as u32;
+            positions[position] = derivation.entries.len() as u32;
             let (mut sources, mut leaf) = (Positions::new(), None);
-            if is_inner(position) {
-                sources.extend(entry.sources.iter().map(|&source| positions[source as usize]));
-                KeyPart::Node(node.op, &node.arg, &sources).hash(&mut hasher);
-                if let Some(body) = called(node) {
-                    if !body.ranged().is_empty() {
-                        return None;
+            match part {
+                Part::Made | Part::Constant => {
+                    sources.extend(entry.sources.iter().map(|&source| positions[source as usize]));
+                    KeyPart::Node(node.op, &node.arg, &sources).hash(&mut hasher);
+                    if let Some(body) = called(node) {
+                        if !body.ranged().is_empty() {
+                            return None;
+                        }
+                        KeyPart::Body(body.hash()).hash(&mut hasher);
                     }
-                    KeyPart::Body(body.hash()).hash(&mut hasher);
+                    self.hash_chosen(entry, &mut hasher);
                 }
-                self.hash_chosen(entry, &mut hasher);
-            } else {
-                KeyPart::Leaf(node.props.dtype, &node.props.shape, node.device()).hash(&mut hasher);
-                if !is_number(node) {
-                    leaf = Some(part.leaf_count);
-                    part.leaf_count += 1;
+                _ => {
+                    KeyPart::Leaf(node.props.dtype, &node.props.shape, node.device()).hash(&mut hasher);
+                    if *part == Part::Leaf {
+                        leaf = Some(derivation.leaf_count);
+                        derivation.leaf_count += 1;
+                    }
                 }
             }
             // Kept apart from its equals.
             node.identity().is_tensor().hash(&mut hasher);
-            part.entries.push(Entry { node: node.clone(), sources, leaf, waits: false, is_moved: false });
-            if depends[position]
-                && matches!(node.op, Op::Shrink | Op::Pad)
-                && let (Some(line), Some(offsets)) = (node.location, Offsets::of(node))
-            {
-                let occurrence = windows.entry((line, offsets.sizes())).or_default();
-                *occurrence += 1;
-                let place = Place::Flow(offsets.sizes(), *occurrence);
-                if !is_one_of_few(line, place, offsets.number()) {
-                    return None;
+            derivation.entries.push(Entry { node: node.clone(), sources, leaf, waits: false, is_moved: false });
+        }
+        derivation.roots = self.roots.iter().map(|&root| positions[root as usize]).collect();
+        derivation.roots.hash(&mut hasher);
+        derivation.key = hasher.content_hash();
+        Some(derivation)
+    }
+
+    /// Whether gradients flow on through the history of a leaf, or cannot be followed so far.
+    fn follows_history(&self, wanted: &[Arc<Node>]) -> bool {
+        let mut opening = Opening::new(wanted, self.leaf_count);
+        let leaves = self.entries.iter().zip(self.flows()).filter(|(entry, flows)| *flows && entry.leaf.is_some());
+        leaves.into_iter().any(|(leaf, _)| !matches!(opening.history_of(&leaf.node), Ok(None)))
+    }
+
+    /// What each entry is to the derivation of gradients of the first root with respect to the others.
+    fn parts(&self) -> Vec<Part> {
+        let count = self.entries.len();
+        let (mut parts, mut depends) = (vec![Part::Leaf; count], vec![false; count]);
+        self.roots.iter().skip(1).for_each(|&root| depends[root as usize] = true);
+        for (position, Entry { node, sources, .. }) in
+            self.entries.iter().enumerate().filter(|(_, entry)| entry.leaf.is_none())
+        {
+            let is_made = sources.iter().any(|&source| depends[source as usize]);
+            depends[position] |= is_made;
+            parts[position] = match () {
+                () if is_number(node) => Part::Number,
+                () if is_made => Part::Made,
+                () if !node.has_data() => Part::Constant,
+                () => Part::Leaf,
+            };
+        }
+        let mut is_needed = vec![false; count];
+        self.roots.iter().for_each(|&root| is_needed[root as usize] = true);
+        for (position, entry) in self.entries.iter().enumerate().rev() {
+            match parts[position] {
+                _ if !is_needed[position] => parts[position] = Part::None,
+                Part::Made | Part::Constant => {
+                    entry.sources.iter().for_each(|&source| is_needed[source as usize] = true);
                 }
+                _ => {}
             }
         }
-        part.roots = self.roots.iter().map(|&root| positions[root as usize]).collect();
-        part.roots.hash(&mut hasher);
-        part.key = hasher.content_hash();
-        Some(part)
+        parts
     }
 
     /// Hashes numbers that a derivation may depend on: what terms are chosen against, and arguments of Functions, which may do that.
