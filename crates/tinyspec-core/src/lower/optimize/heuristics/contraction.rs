@@ -8,7 +8,7 @@ mod blocks;
 use super::super::axis::Axis;
 use super::super::kernel::slot;
 use super::Planner;
-use super::dot::Dot;
+use super::dot::{Dot, NEAR_CYCLES};
 use super::height::Heights;
 use crate::lower::optimize::transforms::{Copier, Padto, Stage, Tc};
 use smallvec::SmallVec;
@@ -58,6 +58,8 @@ const WIDER: f64 = 0.95;
 const ACROSS: f64 = 1.05;
 /// Cycles per element for packing a panel against the order of memory (measured).
 const PACKING_CYCLES: f64 = 0.4;
+/// The same where the rows that a vector is gathered from share their sets of the first cache (measured).
+const CROWDED_CYCLES: f64 = 8.0;
 /// Cycles for a line from the second-level cache, several being under way.
 const LINE_CYCLES: f64 = 2.0;
 /// Slowdown of fetching a cache line from a row too short for the hardware prefetcher (measured).
@@ -273,6 +275,7 @@ impl Planner<'_> {
         let far = if tile.is_far { FAR } else { 1.0 };
         let packing = match self.coefficient(panel, lane) {
             1 => 0.0,
+            _ if self.shares_sets(panel, lane) => CROWDED_CYCLES * lanes as f64 / self.sharing(panel).1 as f64,
             _ => PACKING_CYCLES * lanes as f64 / self.sharing(panel).1 as f64,
         };
         packing + far * across * (step + stored / steps.max(1) as f64) / (products * filled)
@@ -286,6 +289,13 @@ impl Planner<'_> {
         // Rows may lie side by side in the same lines.
         if self.copies_rows(tile) || tile.heights.iter().any(|&(origin, _)| (bytes(origin) as f64) < LINE) {
             return 0.0;
+        }
+        // A line that its neighbours have evicted comes from the second-level cache in each step, all of them beside each other.
+        if let Some(&(origin, height)) = tile.heights.first()
+            && height > self.ways()
+            && self.shares_sets(tile.rows, origin)
+        {
+            return NEAR_CYCLES / LINE_CYCLES;
         }
         // Windows go outside of all others.
         let windows = self.windows(tile.panel);

@@ -19,8 +19,10 @@ pub(super) struct Dot {
     exchanged: Option<(usize, usize)>,
 }
 
+/// Bytes that the sets of a way of the first cache hold.
+const SETS: i64 = 4096;
 /// Cycles for a line from the caches behind the first, and from beyond the second, several being under way (measured).
-const NEAR_CYCLES: f64 = 1.0;
+pub(super) const NEAR_CYCLES: f64 = 1.0;
 const FAR_CYCLES: f64 = 4.0;
 
 impl Planner<'_> {
@@ -70,10 +72,14 @@ impl Planner<'_> {
         // Packing reads and writes each element once, for all rows together.
         let packing = packed.map_or(0.0, |b| (2 * lanes) as f64 / self.sharing(b).1 as f64);
         let mut best: Option<(f64, Dot)> = None;
+        // Rows that share their sets of the first cache evict each other, unless there are no more of them than its ways.
+        let ways = self.ways();
+        let is_crowded = [(a, &of_a), (b, &of_b)].iter().all(|(access, axes)| self.share_sets(*access, axes));
         for room in 1..=8 {
             let second = self.fill(&of_b, room);
             let width: i64 = second.iter().map(|height| height.1).product();
-            let first = self.fill(&of_a, (registers - width) / width);
+            let room = (registers - width) / width;
+            let first = self.fill(&of_a, if is_crowded { room.min((ways - width).max(1)) } else { room });
             let height: i64 = first.iter().map(|height| height.1).product();
             let products = (height * width) as f64;
             let loads = (height * dear(a) + width * dear(b)) as f64;
@@ -106,8 +112,16 @@ impl Planner<'_> {
         let outputs = self.outputs();
         let shared = self.shared(tile[0].0, tile[1].0);
         let rows: i64 = tile.iter().map(|&(access, rows)| rows * self.footprint(access, 0, None, &outputs)).sum();
+        let crowded: i64 = tile
+            .iter()
+            .zip(axes)
+            .filter(|((access, _), axes)| self.share_sets(*access, axes))
+            .map(|(rows, _)| rows.1)
+            .sum();
+        let is_crowded = crowded > self.ways();
         let cycles = |bytes: i64| match bytes {
             _ if bytes <= first => 0.0,
+            _ if is_crowded => FAR_CYCLES,
             _ if bytes <= second / 2 => NEAR_CYCLES,
             _ => FAR_CYCLES,
         };
@@ -128,6 +142,24 @@ impl Planner<'_> {
             }
             _ => (0.0, false),
         }
+    }
+
+    /// Ways of the first cache.
+    pub(super) fn ways(&self) -> i64 {
+        self.target.cache_bytes[0] as i64 / SETS
+    }
+
+    /// Whether neighbours along the innermost of these axes lie in the same sets of the first cache.
+    fn share_sets(&self, access: usize, axes: &[usize]) -> bool {
+        axes.first().is_some_and(|&origin| self.shares_sets(access, origin))
+    }
+
+    /// As [`Planner::share_sets`], along one axis.
+    pub(super) fn shares_sets(&self, access: usize, origin: usize) -> bool {
+        const LINE: i64 = 64;
+        let size = self.kernel.accesses[access].dtype.size() as i64;
+        let step = self.coefficient(access, origin).saturating_mul(size).saturating_abs();
+        step >= SETS && (step % SETS < LINE || step % SETS > SETS - LINE)
     }
 
     /// Whether packing makes the second operand contiguous along the reduction.
