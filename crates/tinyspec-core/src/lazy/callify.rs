@@ -64,7 +64,7 @@ pub(crate) struct Walk {
 struct Entry {
     node: Arc<Node>,
     sources: Positions,
-    /// Slot of a realised tensor.
+    /// Slot of a leaf: a tensor in memory, or what the walk takes as data.
     leaf: Option<u32>,
     /// Is, or needs, one of those that are done first.
     waits: bool,
@@ -321,7 +321,7 @@ impl Walk {
         walk
     }
 
-    /// The position of a realised tensor.
+    /// The position of a leaf.
     fn leaf(&mut self, node: Arc<Node>, storage: Option<Arc<Storage>>, hasher: &mut ContentHasher) -> u32 {
         KeyPart::Leaf(node.props.dtype, &node.props.shape, node.device()).hash(hasher);
         let (slot, position) = (self.leaf_count, self.entries.len() as u32);
@@ -613,7 +613,7 @@ impl Walk {
         self.roots.iter().map(|&root| self.entries[root as usize].node.last_run).max().unwrap_or_default()
     }
 
-    /// The realised tensors, by slot.
+    /// The leaves, by slot.
     pub fn leaf_nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
         self.entries.iter().filter(|entry| entry.leaf.is_some()).map(|entry| &entry.node)
     }

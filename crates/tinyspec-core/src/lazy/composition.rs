@@ -15,15 +15,17 @@ pub(crate) type Results = SmallVec<[NodeId; 2]>;
 
 /// A method of no more nodes is made of them: a call needs a Function and a GetTuple itself.
 const FEW: usize = 6;
+/// The most operands: each is compared with all others.
+const MANY: usize = 32;
 
 /// By method and operands; none for methods of few nodes.
-static KNOWN: LazyLock<Kept<ContentHash, Option<Arc<Composition>>>> = LazyLock::new(|| Kept::new(16));
+static COMPOSITIONS: LazyLock<Kept<ContentHash, Option<Arc<Composition>>>> = LazyLock::new(|| Kept::new(16));
 
 /// What a method call is, but for its operands.
 #[derive(Clone)]
 pub(crate) struct Method {
     hasher: ContentHasher,
-    /// Numbers among its parameters may change from call to call.
+    /// Windows may follow from whole numbers among its parameters, which a loop may change in each step.
     has_sizes: bool,
 }
 
@@ -34,7 +36,7 @@ impl Method {
         Method { hasher, has_sizes: false }
     }
 
-    /// A parameter that is no tensor. `is_size` says that windows may follow from it, and that a loop may pass a new one in each step.
+    /// A parameter that is no tensor; `is_size` of whole numbers other than axes.
     pub fn parameter(&mut self, parameter: &(impl Hash + ?Sized), is_size: bool) {
         parameter.hash(&mut self.hasher);
         self.has_sizes |= is_size;
@@ -42,6 +44,9 @@ impl Method {
 
     /// The method for operands like these, the same ones of which are one; none for operands that bodies are not made for.
     fn key(&self, operands: &[Arc<Node>]) -> Option<ContentHash> {
+        if operands.len() > MANY {
+            return None;
+        }
         let mut hasher = self.hasher.clone();
         for operand in operands {
             let props = &operand.props;
@@ -131,7 +136,7 @@ impl LazyBuilder {
     ) -> Result<Results> {
         let count = self.nodes().len();
         let Some(key) = method.key(self.nodes()) else { return build(self) };
-        if let Some(known) = KNOWN.get(&key) {
+        if let Some(known) = COMPOSITIONS.get(&key) {
             return match known {
                 Some(composition) => composition.call(self),
                 None => build(self),
@@ -142,7 +147,7 @@ impl LazyBuilder {
         let composition = Composition::of(method, &self.nodes()[..count], &results)?.map(Arc::new);
         let bytes = composition.as_ref().map_or(0, |composition| composition.bytes());
         // A limit that is no size is refused where plans are kept.
-        let _ = KNOWN.insert(key, composition.clone(), bytes);
+        let _ = COMPOSITIONS.insert(key, composition.clone(), bytes);
         match composition {
             Some(composition) => composition.call(self),
             None => Ok(nodes),
