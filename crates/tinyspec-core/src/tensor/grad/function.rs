@@ -13,7 +13,7 @@ use std::panic::Location;
 use std::sync::{Arc, LazyLock};
 use tinyspec_ir::{Arg, Builder, ContentHash, Graph, NodeId, Op};
 
-/// By the key of the program.
+/// By the key of the walk that they are derived of.
 static KNOWN: LazyLock<Kept<ContentHash, Arc<Gradients>>> = LazyLock::new(|| Kept::new(8).with_at_least(4));
 
 /// The gradients of a program.

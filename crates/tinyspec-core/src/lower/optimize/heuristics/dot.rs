@@ -74,7 +74,7 @@ impl Planner<'_> {
         let mut best: Option<(f64, Dot)> = None;
         // Rows that share their sets of the first cache evict each other, unless there are no more of them than its ways.
         let ways = self.ways();
-        let is_crowded = [(a, &of_a), (b, &of_b)].iter().all(|(access, axes)| self.share_sets(*access, axes));
+        let is_crowded = [(a, &of_a), (b, &of_b)].iter().all(|(access, axes)| self.rows_share_sets(*access, axes));
         for room in 1..=8 {
             let second = self.fill(&of_b, room);
             let width: i64 = second.iter().map(|height| height.1).product();
@@ -115,7 +115,7 @@ impl Planner<'_> {
         let crowded: i64 = tile
             .iter()
             .zip(axes)
-            .filter(|((access, _), axes)| self.share_sets(*access, axes))
+            .filter(|((access, _), axes)| self.rows_share_sets(*access, axes))
             .map(|(rows, _)| rows.1)
             .sum();
         let is_crowded = crowded > self.ways();
@@ -150,11 +150,11 @@ impl Planner<'_> {
     }
 
     /// Whether neighbours along the innermost of these axes lie in the same sets of the first cache.
-    fn share_sets(&self, access: usize, axes: &[usize]) -> bool {
+    fn rows_share_sets(&self, access: usize, axes: &[usize]) -> bool {
         axes.first().is_some_and(|&origin| self.shares_sets(access, origin))
     }
 
-    /// As [`Planner::share_sets`], along one axis.
+    /// As [`Planner::rows_share_sets`], along one axis.
     pub(super) fn shares_sets(&self, access: usize, origin: usize) -> bool {
         const LINE: i64 = 64;
         let size = self.kernel.accesses[access].dtype.size() as i64;
