@@ -25,14 +25,14 @@ pub struct Body {
     derived: OnceLock<Option<Box<Body>>>,
     /// What its parts ask of the dims.
     fits: OnceLock<Vec<Fit>>,
-    /// [`Body::work`].
+    /// The result of [`Body::work`].
     work: OnceLock<BodyWork>,
 }
 
-/// What computing the results of a body takes.
+/// The cost of computing the results of a body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BodyWork {
-    /// Whether values are reduced on the way.
+    /// Whether it contains a Reduce or a call.
     pub reduces: bool,
     /// Length of the longest path to a result.
     pub depth: usize,
@@ -53,7 +53,7 @@ impl Body {
         Body { graph, outputs, gradient: None, hash, ranged, specialises, derived, fits, work }
     }
 
-    /// What computing its results takes.
+    /// The cost of computing its results.
     pub(crate) fn work(&self) -> BodyWork {
         *self.work.get_or_init(|| {
             let graph = &self.graph;

@@ -14,6 +14,9 @@ use tinyspec_ir::function::OwnGradient;
 use tinyspec_ir::ops::movement;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Const, ContentHash, DType, Device, Dim, NodeId, Op, Props, Result, Shape};
 
+/// Results of a call.
+pub(crate) type Results = SmallVec<[NodeId; 2]>;
+
 /// Lives for one method call; a `NodeId` is a position in its list.
 pub struct LazyBuilder {
     nodes: Vec<Arc<Node>>,
@@ -80,6 +83,14 @@ impl LazyBuilder {
         let dims = self.props(node).shape.clone();
         let shape = self.shape(&dims)?;
         self.add(Op::Reshape, &[node, shape], Arg::None)
+    }
+
+    /// Calls a Function with the body `tuple`.
+    pub(crate) fn call(&mut self, tuple: &Arc<Node>, arguments: &[NodeId]) -> Result<Results> {
+        let count = tuple.props.elements.as_ref().map_or(0, |elements| elements.len() as u32);
+        let tuple = self.import(tuple.clone());
+        let function = self.add(Op::Function, &[&[tuple], arguments].concat(), Arg::None)?;
+        (0..count).map(|number| self.add(Op::GetTuple, &[function], Arg::Number(number))).collect()
     }
 
     fn new_shape(&mut self, dims: &[Dim]) -> Result<NodeId> {

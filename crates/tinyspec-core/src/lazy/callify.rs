@@ -207,16 +207,17 @@ impl Walk {
         Walk::by(roots, Node::who, &FxHashMap::default(), |node| node.is_data_to_gradients(oldest))
     }
 
-    /// What a method has made of its `operands`: these and the numbers of the program are leaves, each for itself.
+    /// The nodes between `operands` and `results`. The operands and the numbers that the program writes are separate leaves, even if equal.
     pub fn of_method(results: &[Arc<Node>], operands: &[Arc<Node>]) -> Walk {
         let is_operand = |node: &Node| operands.iter().any(|operand| std::ptr::eq(&**operand, node));
         let is_input = |node: &Node| is_operand(node) || node.literal().is_some();
         let each = |node: &Node| Identity::of_tensor(node.age).as_tensor();
         let walk = Walk::by(results, each, &FxHashMap::default(), is_input);
+        // The values of operands are not part of the body.
         Walk { literals: FxHashMap::default(), ..walk }
     }
 
-    /// Of nothing.
+    /// An empty walk.
     fn new() -> Walk {
         Walk {
             entries: vec![],
@@ -370,8 +371,8 @@ impl Walk {
         }
     }
 
-    /// The leaves below a sum of nothing but numbers that the program writes, views of them and what is computed of them. What a method
-    /// sums is such a sum.
+    /// The leaves below a sum of nothing but numbers that the program writes, views of them and what is computed of them. A call of a body
+    /// that reduces counts as a sum.
     fn summed_literals(&self, node: &Node, sources: &Positions) -> Option<SmallVec<[(u32, Const); 2]>> {
         let reduces = |node: &Node| called(node).is_none_or(|body| body.work().reduces);
         let mut open: SmallVec<[u32; 8]> = match (node.op, &node.arg) {

@@ -1,31 +1,28 @@
-//! Compositions as Functions: a method that is composed of many ops is one call of a body ("Common Ops as Compositions"), made once for
-//! operands of the same shapes and dtypes. Building, hashing and walking a program then take time for each method, not for each op.
+//! Methods as Functions. A method that is composed of many ops ("Common Ops as Compositions") becomes one call of a cached body, which
+//! operands of the same shapes and dtypes share. Building, hashing and walking a program then cost time per method rather than per op.
 
 use super::callify::Walk;
 use super::node::{Node, Sources};
-use super::{Body, LazyBuilder};
+use super::{Body, LazyBuilder, Results};
 use crate::kept::Kept;
 use smallvec::SmallVec;
 use std::hash::Hash;
 use std::sync::{Arc, LazyLock};
-use tinyspec_ir::{Arg, Builder, Const, ContentHash, ContentHasher, Device, NodeId, Op, Result};
+use tinyspec_ir::{Builder, Const, ContentHash, ContentHasher, Device, NodeId, Op, Result};
 
-/// Results of a method.
-pub(crate) type Results = SmallVec<[NodeId; 2]>;
-
-/// A method of no more nodes is made of them: a call needs a Function and a GetTuple itself.
+/// A method of at most this many nodes is not worth a call, which takes a Function and a GetTuple.
 const FEW: usize = 6;
-/// The most operands: each is compared with all others.
+/// The most operands of a composition. Each one is compared with all others.
 const MANY: usize = 32;
 
-/// By method and operands; none for methods of few nodes.
+/// Compositions by [`Method::key`]; `None` for methods that stay nodes.
 static COMPOSITIONS: LazyLock<Kept<ContentHash, Option<Arc<Composition>>>> = LazyLock::new(|| Kept::new(16));
 
-/// What a method call is, but for its operands.
+/// A method with its parameters, without its operands.
 #[derive(Clone)]
 pub(crate) struct Method {
     hasher: ContentHasher,
-    /// Windows may follow from whole numbers among its parameters, which a loop may change in each step.
+    /// Some parameters are integers that windows may be derived from and that a loop may change in each step.
     has_sizes: bool,
 }
 
@@ -36,13 +33,14 @@ impl Method {
         Method { hasher, has_sizes: false }
     }
 
-    /// A parameter that is no tensor; `is_size` of whole numbers other than axes.
+    /// Adds a non-tensor parameter. `is_size` is set for integers other than axes.
     pub fn parameter(&mut self, parameter: &(impl Hash + ?Sized), is_size: bool) {
         parameter.hash(&mut self.hasher);
         self.has_sizes |= is_size;
     }
 
-    /// The method for operands like these, the same ones of which are one; none for operands that bodies are not made for.
+    /// The key of the method for operands of these dtypes, shapes and devices, where the same ones are identical. `None` if the operands
+    /// rule out a body.
     fn key(&self, operands: &[Arc<Node>]) -> Option<ContentHash> {
         if operands.len() > MANY {
             return None;
@@ -64,22 +62,21 @@ impl Method {
     }
 }
 
-/// A call of a body, for operands that are still to be named.
+/// A body, and how a call passes its arguments.
 struct Composition {
     tuple: Arc<Node>,
     arguments: SmallVec<[Argument; 4]>,
-    results: u32,
 }
 
 enum Argument {
-    /// Its place among the operands.
+    /// The operand at this position.
     Operand(u32),
-    /// A number of the program: not a part of the body, so that it may change.
+    /// A number that the program writes. It is not part of the body, since it may change.
     Number(Const),
 }
 
 impl Composition {
-    /// The nodes that a method has made of its operands, as a body; none if nodes serve as well.
+    /// The composition of a method that computed `results` from `operands`, or `None` if the method should stay nodes.
     fn of(method: &Method, operands: &[Arc<Node>], results: &[Arc<Node>]) -> Result<Option<Composition>> {
         let walk = Walk::of_method(results, operands);
         if walk.nodes().len() <= walk.leaf_nodes().count() + FEW {
@@ -93,42 +90,38 @@ impl Composition {
             arguments.push(match (operands.iter().position(|operand| Arc::ptr_eq(operand, leaf)), leaf.literal()) {
                 (Some(place), _) => Argument::Operand(place as u32),
                 (None, Some(number)) => Argument::Number(number),
-                // Data that the method holds itself.
+                // Data that the method created.
                 (None, None) => return Ok(None),
             });
         }
         let has_windows = walk.nodes().any(|node| matches!(node.op, Op::Shrink | Op::Pad));
         let has_numbers = arguments.iter().any(|argument| matches!(argument, Argument::Number(_)));
-        // A run may take the offsets of windows as inputs, and has to see which numbers it had better not.
+        // A run may turn these offsets and numbers into inputs, so they have to stay visible as nodes.
         if method.has_sizes && (has_windows || has_numbers) {
             return Ok(None);
         }
         let callified = walk.build()?;
         let tuple = Node::tuple(Arc::new(Body::new(callified.graph, callified.outputs)))?;
-        Ok(Some(Composition { tuple, arguments, results: results.len() as u32 }))
+        Ok(Some(Composition { tuple, arguments }))
     }
 
-    /// Bytes that it needs, about.
+    /// Approximate size in bytes.
     fn bytes(&self) -> u64 {
         self.tuple.body().map_or(0, |body| body.graph().bytes() as u64)
     }
 
     fn call(&self, builder: &mut LazyBuilder) -> Result<Results> {
-        let mut sources: SmallVec<[NodeId; 6]> = SmallVec::new();
-        sources.push(builder.import(self.tuple.clone()));
-        for argument in &self.arguments {
-            sources.push(match *argument {
-                Argument::Operand(place) => NodeId(place),
-                Argument::Number(number) => builder.number(number),
-            });
-        }
-        let function = builder.add(Op::Function, &sources, Arg::None)?;
-        (0..self.results).map(|number| builder.add(Op::GetTuple, &[function], Arg::Number(number))).collect()
+        let argument = |argument: &Argument| match *argument {
+            Argument::Operand(place) => NodeId(place),
+            Argument::Number(number) => builder.number(number),
+        };
+        let arguments: SmallVec<[NodeId; 4]> = self.arguments.iter().map(argument).collect();
+        builder.call(&self.tuple, &arguments)
     }
 }
 
 impl LazyBuilder {
-    /// The results of a method over the nodes that were imported, all of which are its operands.
+    /// Builds a method. The nodes imported so far are its operands.
     pub(crate) fn compose(
         &mut self,
         method: &Method,
@@ -146,7 +139,7 @@ impl LazyBuilder {
         let results: Sources = nodes.iter().map(|&result| self.node(result)).collect();
         let composition = Composition::of(method, &self.nodes()[..count], &results)?.map(Arc::new);
         let bytes = composition.as_ref().map_or(0, |composition| composition.bytes());
-        // A limit that is no size is refused where plans are kept.
+        // An invalid TINYSPEC_PLANS is reported when the plan is cached.
         let _ = COMPOSITIONS.insert(key, composition.clone(), bytes);
         match composition {
             Some(composition) => composition.call(self),

@@ -17,7 +17,7 @@ type Numbers = SmallVec<[Const; FEW]>;
 pub(crate) enum Place {
     /// The only number of its line, a `Tensor::scalar`.
     Only,
-    /// The n-th window of these sizes that a gradient flows through.
+    /// The n-th window of these sizes, given by their hash, that gradients flow through.
     Flow(u64, u32),
     /// The n-th number or part.
     Number(u32),

@@ -18,9 +18,9 @@ mod sizes;
 mod unread;
 
 pub use body::Body;
-pub(crate) use builder::LazyBuilder;
+pub(crate) use builder::{LazyBuilder, Results};
 pub(crate) use callify::Walk;
-pub(crate) use composition::{Method, Results};
+pub(crate) use composition::Method;
 pub(crate) use handle::Handle;
 pub(crate) use history::{History, Opening, Program, ends_gradients, oldest};
 pub(crate) use identity::{Identity, Who};

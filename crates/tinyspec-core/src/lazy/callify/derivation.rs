@@ -1,4 +1,4 @@
-//! What the gradients of a walk depend on: programs that differ in nothing else share these.
+//! The part of a walk that its gradients are derived from. Programs that agree in it share the derived gradients.
 
 use super::{Entry, KeyPart, Opening, Positions, Walk, called};
 use crate::lazy::moved::Offsets;
@@ -9,27 +9,27 @@ use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::{Arg, ContentHasher, Device, Op};
 
-/// What an entry of a walk is to the derivation of gradients.
+/// The role of an entry in the derivation.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
-    /// Nothing.
+    /// Not part of it.
     None,
-    /// Made of something that is wanted.
+    /// Depends on a wanted tensor.
     Made,
-    /// Made of constants alone.
+    /// Depends on constants only.
     Constant,
-    /// A number of the program.
+    /// A number that the program writes.
     Number,
-    /// Any other value.
+    /// Any other value: data.
     Leaf,
 }
 
-/// How often a line has made windows of the same sizes so far, by line and a hash of the sizes.
+/// How many windows of the same sizes each source line has created so far, by line and hash of the sizes.
 #[derive(Default)]
 struct Windows(FxHashMap<(&'static Location<'static>, u64), u32>);
 
 impl Windows {
-    /// Whether a node is a window that its line makes elsewhere in each program.
+    /// Counts `node` if it is a window. True if its source line creates it at ever new offsets.
     fn change(&mut self, node: &Node) -> bool {
         if !matches!(node.op, Op::Shrink | Op::Pad) {
             return false;
@@ -55,7 +55,7 @@ impl Walk {
         let parts = self.parts();
         let mut hasher = ContentHasher::default();
         let mut derivation = Walk { has_placeholder: self.has_placeholder, ..Walk::new() };
-        // Of the entries, in the derivation.
+        // Position of each entry in the derivation.
         let mut positions = vec![0; self.entries.len()];
         let mut windows = Windows::default();
         for (position, (entry, part)) in self.entries.iter().zip(&parts).enumerate() {
@@ -90,7 +90,7 @@ impl Walk {
                     }
                 }
             }
-            // Kept apart from its equals.
+            // A tensor is kept apart from equal nodes.
             node.identity().is_tensor().hash(&mut hasher);
             derivation.entries.push(Entry { node: node.clone(), sources, leaf, waits: false, is_moved: false });
         }
@@ -151,7 +151,7 @@ impl Walk {
     }
 }
 
-/// A number that the program writes.
+/// Whether the node is a number that the program writes.
 fn is_number(node: &Node) -> bool {
     node.literal().is_some() && matches!(node.arg, Arg::Const(_))
 }

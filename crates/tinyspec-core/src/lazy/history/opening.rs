@@ -81,8 +81,8 @@ impl Opening {
             self.known.insert(tensor.who(), param);
             return Ok(param);
         };
-        // Values that are taken first: a number of the program may be younger than what was made of it. What is computed is older than what
-        // was made of it.
+        // Values that are taken as they are come first: a number may be younger than a value computed from it. Computed values are in the
+        // order of their age, since each is older than whatever depends on it.
         let (taken, made): (Vec<_>, Vec<_>) =
             self.steps(tensor, computed)?.into_values().partition(|(_, step, _)| matches!(step, Step::Take(..)));
         for (who, step, flows) in taken.into_iter().chain(made) {
@@ -107,7 +107,7 @@ impl Opening {
         opened.ok_or_else(|| Error::new(ErrorKind::Verify, "grad", "a history without a result"))
     }
 
-    /// How a computed tensor came about, if it depends on something that is asked for.
+    /// The history of a computed tensor, if it depends on a wanted one.
     ///
     /// # Errors
     /// When it lies too far back.

@@ -1,7 +1,7 @@
-//! The gradients of a call as results of one Function, whose arguments are values of the forward pass: it is derived once for equal
-//! programs.
+//! Gradients as the results of one Function over values of the forward pass. Equal programs share the Function, so it is derived only
+//! once.
 
-use super::{Call, Derived};
+use super::{Call, Derived, value_as_gradient};
 use crate::Result;
 use crate::kept::Kept;
 use crate::lazy::callify::param;
@@ -11,59 +11,58 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::panic::Location;
 use std::sync::{Arc, LazyLock};
-use tinyspec_ir::{Arg, Builder, ContentHash, Graph, NodeId, Op};
+use tinyspec_ir::{Builder, ContentHash, Graph, NodeId, Op};
 
-/// By the key of the walk that they are derived of.
+/// Derived gradients, by the key of [`Walk::derivation`].
 static KNOWN: LazyLock<Kept<ContentHash, Arc<Gradients>>> = LazyLock::new(|| Kept::new(8).with_at_least(4));
 
-/// The gradients of a program.
+/// Derived gradients.
 struct Gradients {
-    /// The results of the Function.
+    /// The body of the Function.
     tuple: Arc<Node>,
-    /// Its arguments, by position in the walk that they are derived of.
+    /// Positions of its arguments in the derivation.
     arguments: Vec<u32>,
-    /// Of each wanted tensor.
+    /// One a wanted tensor.
     gradients: Vec<Option<Gradient>>,
-    results: u32,
-    /// Moves values from one device to another, which no kernel does.
+    /// The body moves values between devices, which has to be done outside of kernels.
     has_moves: bool,
 }
 
 #[derive(Clone, Copy)]
 enum Gradient {
-    /// Of the Function, by number.
+    /// The result of the Function with this number.
     Result(u32),
-    /// A value of the forward pass, by position in the walk that they are derived of.
+    /// The value of the forward pass at this position of the derivation.
     Value(u32),
 }
 
-/// As [`super::nodes::of`], or none for programs that no Function serves.
+/// Like [`super::nodes::of`], but returns `None` for programs whose gradients cannot be a Function.
 pub(super) fn of(call: &Call) -> Result<Option<Vec<Option<Tensor>>>> {
-    let Some(part) = call.walk.derivation(call.wanted) else { return Ok(None) };
-    let gradients = match KNOWN.get(&part.key) {
+    let Some(derivation) = call.walk.derivation(call.wanted) else { return Ok(None) };
+    let gradients = match KNOWN.get(&derivation.key) {
         Some(known) => known,
         None => {
-            let (gradients, bytes) = Gradients::of(call, &part)?;
+            let (gradients, bytes) = Gradients::of(call, &derivation)?;
             let gradients = Arc::new(gradients);
-            KNOWN.insert(part.key, gradients.clone(), bytes)?;
+            KNOWN.insert(derivation.key, gradients.clone(), bytes)?;
             gradients
         }
     };
     if gradients.has_moves {
         return Ok(None);
     }
-    let tensors = gradients.function_of(&part, call.location)?;
+    let tensors = gradients.function_of(&derivation, call.location)?;
     call.walk.nodes().for_each(|value| value.become_differentiated());
     Ok(Some(tensors))
 }
 
 impl Gradients {
-    /// Those of a call, derived of this part of its walk, and the bytes that they need.
-    fn of(call: &Call, part: &Walk) -> Result<(Gradients, u64)> {
-        let Derived { opened, gradients: found, .. } = call.derive(part)?;
+    /// Derives the gradients of a call. Also returns their size in bytes.
+    fn of(call: &Call, derivation: &Walk) -> Result<(Gradients, u64)> {
+        let Derived { opened, gradients: found, .. } = call.derive(derivation)?;
         let forward = &opened.graph;
         let mut positions: FxHashMap<NodeId, u32> = FxHashMap::default();
-        for ((position, &node), value) in (0..).zip(&opened.entries).zip(part.nodes()) {
+        for ((position, &node), value) in (0..).zip(&opened.entries).zip(derivation.nodes()) {
             if is_argument(value) {
                 positions.entry(node).or_insert(position);
             }
@@ -100,30 +99,25 @@ impl Gradients {
             (None, Err(_)) => None,
         };
         let gradients = found.into_iter().map(|found| found.and_then(gradient)).collect();
-        let (bytes, results) = (body.bytes() as u64, outputs.len() as u32);
+        let bytes = body.bytes() as u64;
         let outputs = outputs.into_iter().map(|output| new[output.index()]).collect();
         let tuple = Node::tuple(Arc::new(Body::new(body, outputs)))?;
-        Ok((Gradients { tuple, arguments, gradients, results, has_moves }, bytes))
+        Ok((Gradients { tuple, arguments, gradients, has_moves }, bytes))
     }
 
-    /// The Function of the values of a walk.
-    fn function_of(&self, part: &Walk, line: &'static Location<'static>) -> Result<Vec<Option<Tensor>>> {
-        let values: Vec<&Arc<Node>> = part.nodes().collect();
+    /// Calls the Function with the values of a derivation.
+    fn function_of(&self, derivation: &Walk, line: &'static Location<'static>) -> Result<Vec<Option<Tensor>>> {
+        let values: Vec<&Arc<Node>> = derivation.nodes().collect();
         let mut builder = LazyBuilder::new(line);
-        let mut sources = vec![builder.import(self.tuple.clone())];
-        sources.extend(self.arguments.iter().map(|&position| builder.import(values[position as usize].clone())));
-        let function = builder.add(Op::Function, &sources, Arg::None)?;
-        let results: Vec<NodeId> = (0..self.results)
-            .map(|number| builder.add(Op::GetTuple, &[function], Arg::Number(number)))
-            .collect::<tinyspec_ir::Result<_>>()?;
+        let arguments = self.arguments.iter().map(|&position| values[position as usize].clone());
+        let arguments: Vec<NodeId> = arguments.map(|value| builder.import(value)).collect();
+        let results = builder.call(&self.tuple, &arguments)?;
         let mut tensor = |gradient: Gradient| -> Result<Tensor> {
             let node = match gradient {
                 Gradient::Result(number) => results[number as usize],
                 Gradient::Value(position) => {
-                    let value = values[position as usize];
-                    let node = builder.import(value.clone());
-                    // A node on the way to the loss stays nobody's: others may know it.
-                    if value.identity().is_tensor() { node } else { builder.twin(node)? }
+                    let node = builder.import(values[position as usize].clone());
+                    value_as_gradient(&mut builder, node)?
                 }
             };
             Ok(Tensor::from_node(builder.node(node)))
@@ -132,7 +126,7 @@ impl Gradients {
     }
 }
 
-/// Whether a value of the forward pass is an argument; what is the same in each run is a part of the body.
+/// Whether a value of the forward pass is an argument of the Function. Constants and shapes are part of the body.
 fn is_argument(value: &Node) -> bool {
     let is_constant = value.op == Op::Const && value.literal().is_none();
     value.op != Op::Function && value.props.value.is_none() && !is_constant

@@ -6,23 +6,23 @@ mod nodes;
 use super::Tensor;
 use crate::execute::settled_walk;
 use crate::lazy::callify::Opened;
-use crate::lazy::{Node, Walk};
+use crate::lazy::{LazyBuilder, Node, Walk};
 use crate::{Error, Result};
 use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::{Builder, Const, DType, Dim, ErrorKind, NodeId, gradient};
 
-/// The gradients of a scalar `loss` with respect to each of `wanted`, lazily.
+/// Lazy gradients of a scalar `loss` with respect to each tensor in `wanted`.
 ///
-/// Each result of a method or a constructor is a tensor of its own, whatever others are equal to it; its clones are the same
-/// tensor, and so is what a method returns that has nothing to do, as `reshape` to the shape that is there or `cast` to the
-/// dtype. All may be asked for: what a program starts from, values on the way, and what was detached.
+/// Each result of a method or a constructor is a tensor of its own, even if another one has the same value. Its clones are the same
+/// tensor, as is the result of a method that has nothing to do, such as `reshape` to the current shape or `cast` to the current
+/// dtype. Any tensor may be in `wanted`: an input, an intermediate value, or a detached one.
 ///
 /// The first read of one of these gradients, or of a value computed from it, computes all those that the program still holds.
 ///
 /// Reading a tensor changes no gradient: how it was computed is remembered. A loss that was read keeps the tensors it was computed
 /// from alive until its gradient is taken or it is dropped; only the 16 most recent losses of a thread do. A tensor that was read also
-/// keeps alive the data that were made since the run before, such as a batch, and detached values, up to 64 MiB in each thread.
+/// keeps alive detached values and data created since the previous run, such as a batch, up to 64 MiB per thread.
 /// Numbers, keys of random values and positions of masks are always kept, since the caller has no tensor of them. If a derivative
 /// needs another value that no tensor holds any more, the value is computed again; if it is data, that is an error. A detached
 /// value, such as a weight after an optimiser's step, is data; a state that was assigned has the history of what it was assigned.
@@ -123,20 +123,20 @@ pub(crate) fn connected(
 /// A call of [`grad`] with valid arguments.
 struct Call<'a> {
     location: &'static Location<'static>,
-    /// The loss and what is wanted are its roots.
+    /// Its roots are the loss and the wanted tensors.
     walk: &'a Walk,
     wanted: &'a [Arc<Node>],
-    /// Those of the loss.
+    /// Of the loss.
     dtype: DType,
     shape: &'a [Dim],
 }
 
-/// The graph of a call with its gradients.
+/// The graph of the forward pass, extended by the gradients.
 struct Derived {
     opened: Opened,
     /// Nodes before this one are of the forward pass.
     written: usize,
-    /// Those of the wanted tensors.
+    /// One a wanted tensor.
     gradients: Vec<Option<NodeId>>,
 }
 
@@ -145,7 +145,7 @@ impl Call<'_> {
         error.at(self.location).into()
     }
 
-    /// The gradients of a walk.
+    /// Builds the graph of a walk and derives its gradients.
     fn derive(&self, walk: &Walk) -> Result<Derived> {
         let mut opened = walk.open(self.wanted).map_err(|error| self.located(error))?;
         let written = opened.graph.len();
@@ -155,6 +155,12 @@ impl Call<'_> {
         let gradients = gradient::gradient_or_none(&mut opened.graph, &[(outputs[0], ones)], &outputs[1..]);
         Ok(Derived { gradients: gradients.map_err(|error| self.located(error))?, written, opened })
     }
+}
+
+/// A value of the forward pass as a gradient. If no tensor refers to the node, the result is a copy, since other gradients may return the
+/// same node.
+fn value_as_gradient(builder: &mut LazyBuilder, node: NodeId) -> tinyspec_ir::Result<NodeId> {
+    if builder.node(node).identity().is_tensor() { Ok(node) } else { builder.twin(node) }
 }
 
 /// Makes the first run that needs some of these gradients compute all of them, together with the other results of the same forward

@@ -1,7 +1,7 @@
-//! The gradients of a call as lazy nodes, one for each node of their graph: for programs that follow the history of a tensor, or that
-//! differ from call to call.
+//! Gradients as lazy nodes, one for each node of the derived graph. This serves programs whose gradients follow the history of a tensor or
+//! change from call to call.
 
-use super::{Call, Derived};
+use super::{Call, Derived, value_as_gradient};
 use crate::Result;
 use crate::lazy::{Body, LazyBuilder, Node};
 use crate::tensor::Tensor;
@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use tinyspec_ir::{Arg, Builder, DType, ErrorKind, Graph, NodeId, Op};
 
-/// The gradients with respect to the wanted tensors; none for one that the loss does not depend on.
+/// The gradient of each wanted tensor, or `None` if the loss does not depend on it.
 pub(super) fn of(call: &Call) -> Result<Vec<Option<Tensor>>> {
     let Derived { mut opened, written, gradients } = call.derive(call.walk)?;
     let (graph, origins) = (&opened.graph, &mut opened.origins);
@@ -47,7 +47,7 @@ pub(super) fn of(call: &Call) -> Result<Vec<Option<Tensor>>> {
                 sources.extend(graph.sources(node)[1..].iter().map(|source| lazy[source.index()]));
                 builder.add(Op::Function, &sources, Arg::None).map_err(|error| call.located(error))?
             }
-            // Written for a loss that was read: where it changes from step to step it is data here too.
+            // A constant from the history of a loss that was read. If it changes from step to step, it becomes an input here as well.
             None if node.index() < written
                 && let Arg::Const(value) = *graph.arg(node) =>
             {
@@ -70,9 +70,10 @@ pub(super) fn of(call: &Call) -> Result<Vec<Option<Tensor>>> {
     }
     let mut tensor = |gradient: NodeId| -> Result<Tensor> {
         let node = lazy[gradient.index()];
-        // A node on the way to the loss stays nobody's: others may know it.
-        let is_new = !origins.contains_key(&gradient) || builder.node(node).identity().is_tensor();
-        let node = if is_new { node } else { builder.twin(node).map_err(|error| call.located(error))? };
+        let node = match origins.contains_key(&gradient) {
+            true => value_as_gradient(&mut builder, node).map_err(|error| call.located(error))?,
+            false => node,
+        };
         Ok(Tensor::from_node(builder.node(node)))
     };
     let gradients: Result<Vec<Option<Tensor>>> =

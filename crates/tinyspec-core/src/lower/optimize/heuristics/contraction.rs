@@ -58,7 +58,7 @@ const WIDER: f64 = 0.95;
 const ACROSS: f64 = 1.05;
 /// Cycles per element for packing a panel against the order of memory (measured).
 const PACKING_CYCLES: f64 = 0.4;
-/// The same where the rows that a vector is gathered from share their sets of the first cache (measured).
+/// The same if the elements of a packed vector map to the same L1 sets (measured).
 const CROWDED_CYCLES: f64 = 8.0;
 /// Cycles for a line from the second-level cache, several being under way.
 const LINE_CYCLES: f64 = 2.0;
@@ -290,7 +290,7 @@ impl Planner<'_> {
         if self.copies_rows(tile) || tile.heights.iter().any(|&(origin, _)| (bytes(origin) as f64) < LINE) {
             return 0.0;
         }
-        // A line that its neighbours have evicted comes from the second-level cache in each step, all of them beside each other.
+        // Each row's line has been evicted by the others, so every step loads all of them from the second-level cache, in parallel.
         if let Some(&(origin, height)) = tile.heights.first()
             && height > self.ways()
             && self.shares_sets(tile.rows, origin)

@@ -15,13 +15,13 @@ pub(super) struct Dot {
     heights: SmallVec<[(usize, i64); 4]>,
     /// The operand to pack, which is not contiguous along the reduction.
     packed: Option<usize>,
-    /// Output axes to exchange, so that the operand that fits in a cache is the one that is read again and again.
+    /// Output axes to exchange, so that the operand that fits in a cache is the one in the inner loop.
     exchanged: Option<(usize, usize)>,
 }
 
-/// Bytes that the sets of a way of the first cache hold.
+/// Bytes in one way of the first-level cache.
 const SETS: i64 = 4096;
-/// Cycles for a line from the caches behind the first, and from beyond the second, several being under way (measured).
+/// Cycles per line from the second-level cache, and from beyond it, with several loads in flight (measured).
 pub(super) const NEAR_CYCLES: f64 = 1.0;
 const FAR_CYCLES: f64 = 4.0;
 
@@ -72,7 +72,7 @@ impl Planner<'_> {
         // Packing reads and writes each element once, for all rows together.
         let packing = packed.map_or(0.0, |b| (2 * lanes) as f64 / self.sharing(b).1 as f64);
         let mut best: Option<(f64, Dot)> = None;
-        // Rows that share their sets of the first cache evict each other, unless there are no more of them than its ways.
+        // Rows that map to the same L1 sets evict each other if there are more of them than ways.
         let ways = self.ways();
         let is_crowded = [(a, &of_a), (b, &of_b)].iter().all(|(access, axes)| self.rows_share_sets(*access, axes));
         for room in 1..=8 {
@@ -101,10 +101,10 @@ impl Planner<'_> {
         best
     }
 
-    /// Cycles that a step of the reduction waits for the lines of a tile of two operands, of so many rows each, and whether exchanging
-    /// the output axes that they are of makes them less.
+    /// Cycles per step of the reduction for loading the lines of a tile, given the number of rows of each operand, and whether exchanging
+    /// the loops over the output axes lowers them.
     fn lines_of_dot(&self, tile: [(usize, i64); 2], axes: [&[usize]; 2]) -> (f64, bool) {
-        // Windows overlap, so their rows lie in each other's lines.
+        // Rows of overlapping windows share lines.
         if tile.iter().any(|&(access, _)| !self.windows(access).is_empty()) {
             return (0.0, false);
         }
@@ -125,7 +125,7 @@ impl Planner<'_> {
             _ if bytes <= second / 2 => NEAR_CYCLES,
             _ => FAR_CYCLES,
         };
-        // The rows of the outer operand stay, as far as there is room, while all those of the inner one pass by.
+        // The outer operand's rows stay cached, as far as they fit, while the inner operand streams by.
         let around = |outer: usize, inner: usize| {
             let all = self.footprint(tile[inner].0, 0, None, &shared);
             let (stays, passes) = (cycles(rows), cycles(rows).max(cycles(all)));
@@ -133,7 +133,7 @@ impl Planner<'_> {
         };
         match axes {
             [&[of_a], &[of_b]] => {
-                // As the output lies, the first of its axes is outside.
+                // By default the loop over the first output axis is the outer one.
                 let is_a_outside =
                     outputs.iter().position(|&axis| axis == of_a) < outputs.iter().position(|&axis| axis == of_b);
                 let (outer, inner) = if is_a_outside { (0, 1) } else { (1, 0) };
@@ -144,17 +144,17 @@ impl Planner<'_> {
         }
     }
 
-    /// Ways of the first cache.
+    /// Associativity of the first-level cache.
     pub(super) fn ways(&self) -> i64 {
         self.target.cache_bytes[0] as i64 / SETS
     }
 
-    /// Whether neighbours along the innermost of these axes lie in the same sets of the first cache.
+    /// Whether adjacent rows along the innermost of these axes map to the same L1 sets.
     fn rows_share_sets(&self, access: usize, axes: &[usize]) -> bool {
         axes.first().is_some_and(|&origin| self.shares_sets(access, origin))
     }
 
-    /// As [`Planner::rows_share_sets`], along one axis.
+    /// Whether adjacent elements along an axis map to the same L1 sets.
     pub(super) fn shares_sets(&self, access: usize, origin: usize) -> bool {
         const LINE: i64 = 64;
         let size = self.kernel.accesses[access].dtype.size() as i64;
