@@ -232,11 +232,11 @@ fn run_group(roots: &[Arc<Node>], walk: &Walk, device: Option<&DeviceId>) -> Res
 
 fn run_walk(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> Result<()> {
     // While all that it meets has its value.
-    let history = match walk.has_equal || walk.has_moved {
+    let history = match walk.has_equal || walk.has_parts {
         true => History::of_tensors(roots, &walk.changing)?,
         false => None,
     };
-    if walk.has_moved && history.is_none() {
+    if walk.has_parts && history.is_none() {
         return run_walk(roots, &Walk::of(roots), device);
     }
     // Who sees the states that are replaced takes time to find out.

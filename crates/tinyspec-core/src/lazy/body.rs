@@ -36,6 +36,8 @@ pub(crate) struct BodyWork {
     pub reduces: bool,
     /// Length of the longest path to a result.
     pub depth: usize,
+    /// Whether it moves values between devices.
+    pub moves: bool,
 }
 
 impl Body {
@@ -58,14 +60,16 @@ impl Body {
         *self.work.get_or_init(|| {
             let graph = &self.graph;
             let mut depths = vec![0; graph.len()];
-            let mut reduces = false;
+            let (mut reduces, mut moves) = (false, false);
             for node in graph.reachable_outside_bodies(&self.outputs) {
                 let is_call = matches!(graph.op(node), Op::Function | Op::Call);
+                moves |= graph.op(node) == Op::Load;
                 reduces |= is_call || graph.op(node) == Op::Reduce;
                 let sources = &graph.sources(node)[usize::from(is_call)..];
                 depths[node.index()] = sources.iter().map(|source| depths[source.index()] + 1).max().unwrap_or(0);
             }
-            BodyWork { reduces, depth: self.outputs.iter().map(|output| depths[output.index()]).max().unwrap_or(0) }
+            let depth = self.outputs.iter().map(|output| depths[output.index()]).max().unwrap_or(0);
+            BodyWork { reduces, depth, moves }
         })
     }
 

@@ -56,9 +56,8 @@ pub(crate) struct Walk {
     literals: FxHashMap<u32, Const>,
     /// Numbers and parts of tensors that the walk takes as inputs.
     pub changing: Changing,
-    /// The walk takes parts or offsets of windows as inputs. Then the history is made before the run, which may overwrite the tensors that
-    /// they belong to.
-    pub has_moved: bool,
+    /// The walk takes parts of tensors as inputs. Then the history is made before the run, which may overwrite these tensors.
+    pub has_parts: bool,
 }
 
 struct Entry {
@@ -95,6 +94,7 @@ pub(crate) struct Callified {
 }
 
 /// The graph of a walk for gradients.
+#[derive(Default)]
 pub(crate) struct Opened {
     pub graph: Graph,
     /// One a root.
@@ -107,6 +107,10 @@ pub(crate) struct Opened {
     pub copies: FxHashMap<NodeId, Identity>,
     /// Params whose values are gone.
     pub gone: Vec<NodeId>,
+    /// Numbers that the program may change, of runs in the past.
+    pub numbers: Vec<NodeId>,
+    /// Calls a function that is compiled once for all sizes.
+    pub has_ranged: bool,
 }
 
 /// Tensors that were still lazy after an earlier run.
@@ -185,14 +189,13 @@ impl Walk {
         if roots.iter().any(elsewhere) {
             return Ok(self);
         }
-        let mut changing = changing(self.nodes(), roots)?;
+        let changing = changing(self.nodes(), roots)?;
         if changing.is_empty() {
             return Ok(self);
         }
         let walk = Walk::by(roots, |node| (node.hash, Identity::NONE), &changing, |_| false);
-        let has_moved = changing.values().any(|change| !matches!(change, Change::Number(_)));
-        changing.retain(|_, change| !matches!(change, Change::Moved(_)));
-        Ok(Walk { changing, has_moved, ..walk })
+        let has_parts = changing.values().any(|change| matches!(change, Change::Part(_)));
+        Ok(Walk { changing, has_parts, ..walk })
     }
 
     /// As [`Walk::of`], with each tensor for itself, equal or not; numbers and parts in `changing` are inputs.
@@ -231,7 +234,7 @@ impl Walk {
             has_placeholder: false,
             has_equal: false,
             changing: Changing::default(),
-            has_moved: false,
+            has_parts: false,
         }
     }
 
@@ -589,8 +592,9 @@ impl Walk {
         let entries = nodes.iter().zip(&self.entries).filter(|(_, entry)| entry.node.op != Op::Function);
         let mut origins: FxHashMap<NodeId, Arc<Node>> = opening.origins.into_iter().collect();
         origins.extend(entries.map(|(&node, entry)| (node, entry.node.clone())));
-        let (copies, gone) = (opening.copies.into_iter().collect(), opening.gone);
-        Ok(Opened { outputs: self.outputs(&nodes), entries: nodes, graph, origins, copies, gone })
+        let Opening { copies, gone, numbers, has_ranged, .. } = opening;
+        let (copies, outputs) = (copies.into_iter().collect(), self.outputs(&nodes));
+        Ok(Opened { outputs, entries: nodes, graph, origins, copies, gone, numbers, has_ranged })
     }
 
     /// Which entries gradients of the roots flow through.
@@ -622,6 +626,11 @@ impl Walk {
     /// The nodes that it holds.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = &Arc<Node>> {
         self.entries.iter().map(|entry| &entry.node)
+    }
+
+    /// The node at a position.
+    pub fn node(&self, position: u32) -> &Arc<Node> {
+        &self.entries[position as usize].node
     }
 
     /// Numbers that the program writes, each with a line that writes it.
@@ -661,17 +670,26 @@ impl Walk {
                     _ => param(graph, &node.props, slot)?,
                 },
                 _ if *is_moved => {
-                    let value = moved::window(graph, node, of(sources[0]), of(sources[1]))?;
-                    standing(graph, value)?
+                    let (x, offsets, shape) = (of(sources[0]), of(sources[1]), &node.props.shape);
+                    match apart {
+                        Apart::Nothing => moved::window(graph, node.op, x, offsets, shape)?,
+                        _ => {
+                            let shape = graph.shape(shape)?;
+                            graph.add_apart(node.op, &[x, offsets, shape], Arg::None)?
+                        }
+                    }
                 }
                 (Op::After, ..) if sources.len() == 1 => standing(graph, of(sources[0]))?,
                 (Op::Function, ..) => {
                     let arguments: Vec<NodeId> = sources.iter().map(|&source| of(source)).collect();
                     let first = graph.len();
-                    let elements = match called(node) {
-                        Some(body) if matches!(apart, Apart::Tensors(..)) => body.open(graph, &arguments),
-                        Some(body) => body.inline(graph, &arguments),
-                        None => Ok(vec![]),
+                    let elements = match (called(node), &mut apart) {
+                        (Some(body), Apart::Tensors(opening, _)) => {
+                            opening.has_ranged |= !body.ranged().is_empty();
+                            body.open(graph, &arguments)
+                        }
+                        (Some(body), _) => body.inline(graph, &arguments),
+                        (None, _) => Ok(vec![]),
                     };
                     // A mistake in the arguments shows inside: it was made where the function is called.
                     let elements = elements.map_err(|error| match node.location {

@@ -66,6 +66,23 @@ pub(super) fn changing<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>, roots: &[
     Ok(changing)
 }
 
+/// The windows between a part and the whole tensor, with their offsets as data.
+///
+/// # Errors
+/// When there is no memory for the offsets.
+pub(super) fn moved_windows(part: &Arc<Node>) -> Result<Changing> {
+    let device = device_of([part.device()].into_iter())?;
+    let (mut node, mut windows) = (part.clone(), Changing::default());
+    while !node.is_realized() && matches!(node.op, Op::Reshape | Op::Shrink) {
+        if let (Op::Shrink, Some(line), Some(offsets)) = (node.op, node.location, Offsets::of(&node)) {
+            windows.insert(node.hash, Change::Moved(offsets.moved(&device, line)?));
+        }
+        let Some(source) = node.sources().into_iter().next() else { break };
+        node = source;
+    }
+    Ok(windows)
+}
+
 fn number_data(node: &Arc<Node>, number: Const, device: &Arc<Device>) -> Result<Option<Change>> {
     let bytes = number.dtype.size();
     let data = Storage::allocate(device, bytes, &node.owner())?;

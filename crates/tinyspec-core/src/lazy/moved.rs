@@ -56,16 +56,28 @@ impl Offsets {
         let bytes = bytemuck::cast_slice(&numbers);
         let data = Storage::allocate(device, bytes.len(), &Owner::tensor(DType::I32, &shape, Some(line)))?;
         data.write(bytes)?;
-        Ok(Moved(Node::buffer(Arc::new(data), DType::I32, &shape, Some(line))?))
+        Ok(Moved(Node::buffer(Arc::new(data), DType::I32, &shape, Some(line))?.internal()))
     }
 }
 
-/// The value of `node`, a Shrink or Pad of `x`, at `offsets`.
+/// Whether a node of a graph is a window whose offsets are data. The gradient of one is another one, so it is replaced by what computes it
+/// once gradients have been derived.
+pub(crate) fn is_moved(graph: &Graph, node: NodeId) -> bool {
+    matches!(graph.op(node), Op::Shrink | Op::Pad) && graph.props(graph.source(node, 1)).value.is_none()
+}
+
+/// What computes the Shrink or Pad of `x` to the shape `to` at `offsets` that are data.
 ///
 /// # Errors
-/// None for nodes that [`tinyspec_ir::derive()`] has accepted.
-pub(super) fn window(graph: &mut Graph, node: &Node, x: NodeId, offsets: NodeId) -> tinyspec_ir::Result<NodeId> {
-    let (from, to) = (graph.props(x).shape.clone(), node.props.shape.clone());
+/// None for windows that [`tinyspec_ir::derive()`] has accepted.
+pub(crate) fn window(
+    graph: &mut dyn Builder,
+    op: Op,
+    x: NodeId,
+    offsets: NodeId,
+    to: &[Dim],
+) -> tinyspec_ir::Result<NodeId> {
+    let from = graph.props(x).shape.clone();
     // The axes behind the last one that is cut stay as they are.
     let Some(last) = (0..to.len()).rev().find(|&axis| from[axis] != to[axis]) else { return Ok(x) };
     let mut value = x;
@@ -78,11 +90,11 @@ pub(super) fn window(graph: &mut Graph, node: &Node, x: NodeId, offsets: NodeId)
         }
         let position = graph.constant(Const::int(DType::I32, axis as i128));
         let offset = graph.add(Op::Index, &[offsets, position], Arg::None)?;
-        let place = match node.op {
+        let place = match op {
             Op::Shrink => graph.alu(Op::Add, &[ramp, offset])?,
             _ => arithmetic::sub(graph, ramp, offset)?,
         };
-        if node.op != Op::Pad {
+        if op != Op::Pad {
             places.push(place);
             continue;
         }
@@ -102,18 +114,15 @@ pub(super) fn window(graph: &mut Graph, node: &Node, x: NodeId, offsets: NodeId)
         let along: Shape = [to[axis].clone()].into_iter().chain(std::iter::repeat_n(Dim::from(1), trailing)).collect();
         masks.push(movement::reshape(graph, hit, &along)?);
     }
-    let is_whole = (0..=last).all(|axis| from[axis] == to[axis] || node.op == Op::Pad && from[axis].is(1));
+    let is_whole = (0..=last).all(|axis| from[axis] == to[axis] || op == Op::Pad && from[axis].is(1));
     if !is_whole {
         places.insert(0, value);
         value = graph.add(Op::Index, &places, Arg::None)?;
     }
     for mask in masks {
-        let zero = graph.constant(Const::int(graph.dtype(value), 0));
+        let dtype = graph.props(value).dtype;
+        let zero = graph.constant(Const::int(dtype, 0));
         value = graph.alu(Op::Where, &[mask, value, zero])?;
     }
-    let shape = graph.shape(&to)?;
-    match graph.props(value).shape == to {
-        true => Ok(value),
-        false => graph.add(Op::Expand, &[value, shape], Arg::None),
-    }
+    movement::expand(graph, value, to)
 }

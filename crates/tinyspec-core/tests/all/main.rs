@@ -34,6 +34,7 @@ mod lowering;
 mod memory_bound;
 mod memory_limit;
 mod memory_plan;
+mod moving;
 mod native;
 mod neighbours;
 mod numbers;

@@ -1,7 +1,9 @@
 //! The part of a walk that its gradients are derived from. Programs that agree in it share the derived gradients.
 
 use super::{Entry, KeyPart, Opening, Positions, Walk, called};
-use crate::lazy::moved::Offsets;
+use crate::device::device_of;
+use crate::error::Result;
+use crate::lazy::moved::{Moved, Offsets};
 use crate::lazy::{Node, Place, is_one_of_few};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
@@ -29,43 +31,93 @@ enum Part {
 struct Windows(FxHashMap<(&'static Location<'static>, u64), u32>);
 
 impl Windows {
-    /// Counts `node` if it is a window. True if its source line creates it at ever new offsets.
-    fn change(&mut self, node: &Node) -> bool {
-        if !matches!(node.op, Op::Shrink | Op::Pad) {
-            return false;
-        }
-        let (Some(line), Some(offsets)) = (node.location, Offsets::of(node)) else { return false };
+    /// Counts a window. Returns its offsets as data if its source line creates it at ever new ones.
+    fn moved(&mut self, node: &Node) -> Result<Option<Moved>> {
+        let (Some(line), Some(offsets)) = (node.location, Offsets::of(node)) else { return Ok(None) };
         let occurrence = self.0.entry((line, offsets.sizes())).or_default();
         *occurrence += 1;
-        !is_one_of_few(line, Place::Flow(offsets.sizes(), *occurrence), offsets.number())
+        if is_one_of_few(line, Place::Flow(offsets.sizes(), *occurrence), offsets.number()) {
+            return Ok(None);
+        }
+        Ok(Some(offsets.moved(&device_of([node.device()].into_iter())?, line)?))
     }
 }
 
 impl Walk {
+    /// The same walk, in which the offsets of windows that gradients flow through are data where they change from call to call. Programs that
+    /// differ only in these offsets then share their gradients.
+    ///
+    /// # Errors
+    /// When there is no memory for the offsets.
+    pub fn with_moved_windows(self, wanted: &[Arc<Node>]) -> Result<Walk> {
+        let is_window = |entry: &Entry| matches!(entry.node.op, Op::Shrink | Op::Pad) && entry.leaf.is_none();
+        // Within a trace, data would become part of the function.
+        if self.has_placeholder || !self.entries.iter().any(is_window) {
+            return Ok(self);
+        }
+        let mut windows = Windows::default();
+        let mut moved: FxHashMap<usize, Moved> = FxHashMap::default();
+        let depends = self.depends(self.follows_history(wanted));
+        for (position, depends) in depends.into_iter().enumerate() {
+            let entry = &self.entries[position];
+            if depends
+                && is_window(entry)
+                && let Some(offsets) = windows.moved(&entry.node)?
+            {
+                moved.insert(position, offsets);
+            }
+        }
+        if moved.is_empty() {
+            return Ok(self);
+        }
+        let mut walk = Walk { entries: Vec::with_capacity(self.entries.len() + moved.len()), ..self };
+        // Position of each old entry.
+        let mut positions: Vec<u32> = Vec::with_capacity(self.entries.len());
+        for (position, mut entry) in self.entries.into_iter().enumerate() {
+            for source in &mut entry.sources {
+                *source = positions[*source as usize];
+            }
+            if let Some(Moved(offsets)) = moved.remove(&position) {
+                entry.sources.truncate(1);
+                entry.sources.push(walk.entries.len() as u32);
+                entry.is_moved = true;
+                let leaf = Some(walk.leaf_count);
+                walk.leaf_count += 1;
+                let sources = Positions::new();
+                walk.entries.push(Entry { node: offsets, sources, leaf, waits: false, is_moved: false });
+            }
+            positions.push(walk.entries.len() as u32);
+            walk.entries.push(entry);
+        }
+        walk.roots.iter_mut().for_each(|root| *root = positions[*root as usize]);
+        Ok(walk)
+    }
+
     /// What gradients with respect to `wanted` are derived of: everything that they flow through, and constants. Other values are leaves,
     /// however they are computed. Walks that differ in numbers of the program alone have the same key, unless a number decides what is
     /// derived.
     ///
-    /// None where gradients follow the history of a tensor, where values are on several devices or of sizes that are not known, and
-    /// where windows that gradients flow through change from call to call: then their offsets may become inputs, which takes a node for each.
+    /// None where gradients follow the history of a tensor, and where values are on several devices, of sizes that are not known, or results
+    /// of functions that are compiled once for all sizes.
     pub fn derivation(&self, wanted: &[Arc<Node>]) -> Option<Walk> {
-        if self.follows_history(wanted) {
+        let follows_history = self.follows_history(wanted);
+        if follows_history.contains(&true) {
             return None;
         }
-        let parts = self.parts();
+        let parts = self.parts(&self.depends(follows_history));
         let mut hasher = ContentHasher::default();
         let mut derivation = Walk { has_placeholder: self.has_placeholder, ..Walk::new() };
         // Position of each entry in the derivation.
         let mut positions = vec![0; self.entries.len()];
-        let mut windows = Windows::default();
         for (position, (entry, part)) in self.entries.iter().zip(&parts).enumerate() {
             let node = &entry.node;
             if *part == Part::None {
                 continue;
             }
             let is_elsewhere = matches!(node.device(), Some(Device::Many(_)));
+            let is_move = node.op == Op::Load && *part == Part::Made;
             let has_sizes = !node.props.shape.iter().all(|dim| dim.as_const().is_some());
-            if is_elsewhere || has_sizes || *part == Part::Made && windows.change(node) {
+            if is_elsewhere || is_move || has_sizes {
                 return None;
             }
             positions[position] = derivation.entries.len() as u32;
@@ -74,8 +126,11 @@ impl Walk {
                 Part::Made | Part::Constant => {
                     sources.extend(entry.sources.iter().map(|&source| positions[source as usize]));
                     KeyPart::Node(node.op, &node.arg, &sources).hash(&mut hasher);
+                    if entry.is_moved {
+                        KeyPart::Window(&node.props.shape).hash(&mut hasher);
+                    }
                     if let Some(body) = called(node) {
-                        if !body.ranged().is_empty() {
+                        if !body.ranged().is_empty() || body.work().moves {
                             return None;
                         }
                         KeyPart::Body(body.hash()).hash(&mut hasher);
@@ -92,7 +147,8 @@ impl Walk {
             }
             // A tensor is kept apart from equal nodes.
             node.identity().is_tensor().hash(&mut hasher);
-            derivation.entries.push(Entry { node: node.clone(), sources, leaf, waits: false, is_moved: false });
+            let is_moved = entry.is_moved && leaf.is_none();
+            derivation.entries.push(Entry { node: node.clone(), sources, leaf, waits: false, is_moved });
         }
         derivation.roots = self.roots.iter().map(|&root| positions[root as usize]).collect();
         derivation.roots.hash(&mut hasher);
@@ -100,23 +156,33 @@ impl Walk {
         Some(derivation)
     }
 
-    /// Whether gradients flow on through the history of a leaf, or cannot be followed so far.
-    fn follows_history(&self, wanted: &[Arc<Node>]) -> bool {
+    /// The entries whose history gradients flow on through, or that cannot be followed so far.
+    fn follows_history(&self, wanted: &[Arc<Node>]) -> Vec<bool> {
         let mut opening = Opening::new(wanted, self.leaf_count);
-        let leaves = self.entries.iter().zip(self.flows()).filter(|(entry, flows)| *flows && entry.leaf.is_some());
-        leaves.into_iter().any(|(leaf, _)| !matches!(opening.history_of(&leaf.node), Ok(None)))
+        let entries = self.entries.iter().zip(self.flows());
+        let follows = entries.map(|(entry, flows)| {
+            flows && entry.leaf.is_some() && !matches!(opening.history_of(&entry.node), Ok(None))
+        });
+        follows.collect()
+    }
+
+    /// The entries that depend on a wanted tensor: these, the given ones, and what is made of them.
+    fn depends(&self, mut depends: Vec<bool>) -> Vec<bool> {
+        self.roots.iter().skip(1).for_each(|&root| depends[root as usize] = true);
+        for (position, entry) in self.entries.iter().enumerate() {
+            depends[position] |= entry.sources.iter().any(|&source| depends[source as usize]);
+        }
+        depends
     }
 
     /// What each entry is to the derivation of gradients of the first root with respect to the others.
-    fn parts(&self) -> Vec<Part> {
+    fn parts(&self, depends: &[bool]) -> Vec<Part> {
         let count = self.entries.len();
-        let (mut parts, mut depends) = (vec![Part::Leaf; count], vec![false; count]);
-        self.roots.iter().skip(1).for_each(|&root| depends[root as usize] = true);
+        let mut parts = vec![Part::Leaf; count];
         for (position, Entry { node, sources, .. }) in
             self.entries.iter().enumerate().filter(|(_, entry)| entry.leaf.is_none())
         {
             let is_made = sources.iter().any(|&source| depends[source as usize]);
-            depends[position] |= is_made;
             parts[position] = match () {
                 () if is_number(node) => Part::Number,
                 () if is_made => Part::Made,

@@ -14,7 +14,7 @@ use held::{Held, Holding};
 pub(crate) use opening::{Opening, oldest};
 pub(crate) use program::{Program, ends_gradients};
 
-use super::changing::Changing;
+use super::changing::{Changing, moved_windows};
 use super::identity::{Identity, Who};
 use super::node::Node;
 use crate::Result;
@@ -257,9 +257,10 @@ impl Input {
 }
 
 impl Computed {
-    /// How a part is made of the whole tensor; none where that is being overwritten.
+    /// How a part is made of the whole tensor; none where that is being overwritten. It is elsewhere in each run, so its offsets are data.
     fn of_part(part: &Arc<Node>) -> Result<Option<Computed>> {
-        let Some(history) = History::of_tensor(part)? else { return Ok(None) };
+        let windows = moved_windows(part)?;
+        let Some(history) = History::of_tensors(std::slice::from_ref(part), &windows)? else { return Ok(None) };
         let output = history.program.outputs.first().copied();
         Ok(output.map(|output| Computed { history, output, held: None }))
     }

@@ -28,6 +28,10 @@ pub(crate) struct Opening {
     pub copies: Vec<(NodeId, Identity)>,
     /// Params that stand for values that are gone.
     pub gone: Vec<NodeId>,
+    /// Numbers that the program may change.
+    pub numbers: Vec<NodeId>,
+    /// Calls a function that is compiled once for all sizes.
+    pub has_ranged: bool,
 }
 
 /// The age below which no tensor depends on any of `wanted`.
@@ -56,6 +60,8 @@ impl Opening {
             origins: Vec::new(),
             copies: Vec::new(),
             gone: Vec::new(),
+            numbers: Vec::new(),
+            has_ranged: false,
         }
     }
 
@@ -240,6 +246,7 @@ impl Opening {
             for dim in &history.dims {
                 arguments.push(graph.dim(dim)?);
             }
+            self.has_ranged = true;
             let results = body.open(graph, &arguments)?;
             return twin(graph, *results.get(history.number(*output)).ok_or_else(lost)?);
         }
@@ -267,7 +274,9 @@ impl Opening {
     /// A Param for a value as it is. A number becomes a constant again, since the gradients of some ops look for constants.
     fn take(&mut self, graph: &mut Graph, history: &History, slot: usize, before: NodeId) -> Result<NodeId> {
         if let Some(number) = history.inputs[slot].number() {
-            return graph.add_apart(Op::Const, &[], Arg::Const(number));
+            let number = graph.add_apart(Op::Const, &[], Arg::Const(number))?;
+            self.numbers.push(number);
+            return Ok(number);
         }
         let mut props = history.program.graph.props(before).clone();
         let first = history.inputs.len() as u32;

@@ -1,80 +1,70 @@
 //! Gradients as the results of one Function over values of the forward pass. Equal programs share the Function, so it is derived only
 //! once.
 
-use super::{Call, Derived, value_as_gradient};
+use super::forward::Forward;
+use super::{Call, Derived, compared_maxima, value_as_gradient};
 use crate::Result;
 use crate::kept::Kept;
 use crate::lazy::callify::param;
-use crate::lazy::{Body, LazyBuilder, Node, Walk};
+use crate::lazy::{Body, LazyBuilder, Node, is_moved, window};
 use crate::tensor::Tensor;
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::panic::Location;
 use std::sync::{Arc, LazyLock};
 use tinyspec_ir::{Builder, ContentHash, Graph, NodeId, Op};
 
-/// Derived gradients, by the key of [`Walk::derivation`].
+/// Derived gradients, by [`Forward::key`].
 static KNOWN: LazyLock<Kept<ContentHash, Arc<Gradients>>> = LazyLock::new(|| Kept::new(8).with_at_least(4));
 
 /// Derived gradients.
 struct Gradients {
     /// The body of the Function.
     tuple: Arc<Node>,
-    /// Positions of its arguments in the derivation.
+    /// Positions of its arguments in the forward pass.
     arguments: Vec<u32>,
     /// One a wanted tensor.
     gradients: Vec<Option<Gradient>>,
-    /// The body moves values between devices, which has to be done outside of kernels.
-    has_moves: bool,
 }
 
 #[derive(Clone, Copy)]
 enum Gradient {
     /// The result of the Function with this number.
     Result(u32),
-    /// The value of the forward pass at this position of the derivation.
+    /// The value of the forward pass at this position.
     Value(u32),
 }
 
-/// Like [`super::nodes::of`], but returns `None` for programs whose gradients cannot be a Function.
-pub(super) fn of(call: &Call) -> Result<Option<Vec<Option<Tensor>>>> {
-    let Some(derivation) = call.walk.derivation(call.wanted) else { return Ok(None) };
-    let gradients = match KNOWN.get(&derivation.key) {
+/// The gradient of each wanted tensor, or `None` if the loss does not depend on it.
+pub(super) fn of(call: &Call, mut forward: Forward) -> Result<Vec<Option<Tensor>>> {
+    let gradients = match KNOWN.get(&forward.key) {
         Some(known) => known,
         None => {
-            let (gradients, bytes) = Gradients::of(call, &derivation)?;
+            let (gradients, bytes) = Gradients::of(call, &mut forward)?;
             let gradients = Arc::new(gradients);
-            KNOWN.insert(derivation.key, gradients.clone(), bytes)?;
+            KNOWN.insert(forward.key, gradients.clone(), bytes)?;
             gradients
         }
     };
-    if gradients.has_moves {
-        return Ok(None);
-    }
-    let tensors = gradients.function_of(&derivation, call.location)?;
-    call.walk.nodes().for_each(|value| value.become_differentiated());
-    Ok(Some(tensors))
+    let tensors = gradients.function_of(&forward, call.location)?;
+    forward.become_differentiated();
+    Ok(tensors)
 }
 
 impl Gradients {
     /// Derives the gradients of a call. Also returns their size in bytes.
-    fn of(call: &Call, derivation: &Walk) -> Result<(Gradients, u64)> {
-        let Derived { opened, gradients: found, .. } = call.derive(derivation)?;
-        let forward = &opened.graph;
-        let mut positions: FxHashMap<NodeId, u32> = FxHashMap::default();
-        for ((position, &node), value) in (0..).zip(&opened.entries).zip(derivation.nodes()) {
-            if is_argument(value) {
-                positions.entry(node).or_insert(position);
-            }
-        }
-        let mut body = Graph::new();
-        let mut new = vec![NodeId(0); forward.len()];
-        let mut arguments = Vec::new();
+    fn of(call: &Call, forward: &mut Forward) -> Result<(Gradients, u64)> {
+        let (mut opened, mut positions) = forward.open(call)?;
+        let Derived { gradients: found, .. } = call.derive(&mut opened)?;
         let mut outputs: Vec<NodeId> = found.iter().flatten().copied().collect();
+        let maxima = compared_maxima(&opened, &outputs);
+        positions.retain(|node, _| !maxima.contains(node));
         outputs.retain(|output| !positions.contains_key(output));
         outputs.sort_unstable();
         outputs.dedup();
-        let mut has_moves = false;
+        let forward = &opened.graph;
+        let mut body = Graph::new();
+        let mut new = vec![NodeId(0); forward.len()];
+        let mut arguments = Vec::new();
         for node in forward.reachable_until(&outputs, |node| positions.contains_key(&node)) {
             let (op, sources) = (forward.op(node), forward.sources(node));
             new[node.index()] = match positions.get(&node) {
@@ -82,13 +72,17 @@ impl Gradients {
                     arguments.push(position);
                     param(&mut body, forward.props(node), arguments.len() as u32 - 1)?
                 }
+                None if opened.gone.contains(&node) => return Err(call.gone(&opened, node)),
+                None if is_moved(forward, node) => {
+                    let [x, offsets] = [0, 1].map(|number| new[sources[number].index()]);
+                    window(&mut body, op, x, offsets, &forward.props(node).shape)?
+                }
                 None => {
                     let mut sources: SmallVec<[NodeId; 4]> = sources.iter().map(|source| new[source.index()]).collect();
                     if matches!(op, Op::Function | Op::Call) {
                         // A body is closed.
                         sources[0] = body.import(forward, &forward.sources(node)[..1], |_, _| Ok(None))?[0];
                     }
-                    has_moves |= op == Op::Load;
                     body.add(op, &sources, forward.arg(node).clone())?
                 }
             };
@@ -102,21 +96,20 @@ impl Gradients {
         let bytes = body.bytes() as u64;
         let outputs = outputs.into_iter().map(|output| new[output.index()]).collect();
         let tuple = Node::tuple(Arc::new(Body::new(body, outputs)))?;
-        Ok((Gradients { tuple, arguments, gradients, has_moves }, bytes))
+        Ok((Gradients { tuple, arguments, gradients }, bytes))
     }
 
-    /// Calls the Function with the values of a derivation.
-    fn function_of(&self, derivation: &Walk, line: &'static Location<'static>) -> Result<Vec<Option<Tensor>>> {
-        let values: Vec<&Arc<Node>> = derivation.nodes().collect();
+    /// Calls the Function with values of the forward pass.
+    fn function_of(&self, forward: &Forward, line: &'static Location<'static>) -> Result<Vec<Option<Tensor>>> {
         let mut builder = LazyBuilder::new(line);
-        let arguments = self.arguments.iter().map(|&position| values[position as usize].clone());
-        let arguments: Vec<NodeId> = arguments.map(|value| builder.import(value)).collect();
+        let arguments: Vec<NodeId> =
+            self.arguments.iter().map(|&position| forward.value(position, &mut builder)).collect();
         let results = builder.call(&self.tuple, &arguments)?;
         let mut tensor = |gradient: Gradient| -> Result<Tensor> {
             let node = match gradient {
                 Gradient::Result(number) => results[number as usize],
                 Gradient::Value(position) => {
-                    let node = builder.import(values[position as usize].clone());
+                    let node = forward.value(position, &mut builder);
                     value_as_gradient(&mut builder, node)?
                 }
             };
@@ -124,10 +117,4 @@ impl Gradients {
         };
         self.gradients.iter().map(|gradient| gradient.map(&mut tensor).transpose()).collect()
     }
-}
-
-/// Whether a value of the forward pass is an argument of the Function. Constants and shapes are part of the body.
-fn is_argument(value: &Node) -> bool {
-    let is_constant = value.op == Op::Const && value.literal().is_none();
-    value.op != Op::Function && value.props.value.is_none() && !is_constant
 }

@@ -1,5 +1,6 @@
 //! Gradients of lazy tensors: the graph of the loss goes through the language's gradient and comes back lazy.
 
+mod forward;
 mod function;
 mod nodes;
 
@@ -8,9 +9,12 @@ use crate::execute::settled_walk;
 use crate::lazy::callify::Opened;
 use crate::lazy::{LazyBuilder, Node, Walk};
 use crate::{Error, Result};
+use forward::Forward;
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 use std::panic::Location;
 use std::sync::Arc;
-use tinyspec_ir::{Builder, Const, DType, Dim, ErrorKind, NodeId, gradient};
+use tinyspec_ir::{Arg, Builder, Const, DType, Dim, ErrorKind, NodeId, Op, gradient};
 
 /// Lazy gradients of a scalar `loss` with respect to each tensor in `wanted`.
 ///
@@ -110,11 +114,19 @@ pub(crate) fn connected(
     }
     let walk = settled_walk(&roots, &roots[1..])?;
     let states = walk.states_beside();
-    let call = Call { location, walk: &walk, wanted: &roots[1..], dtype, shape };
-    let gradients = match function::of(&call)? {
-        Some(gradients) => gradients,
-        None => nodes::of(&call)?,
+    let walk = walk.with_moved_windows(&roots[1..])?;
+    let call = Call { location, wanted: &roots[1..], dtype, shape };
+    let gradients = match walk.derivation(call.wanted) {
+        Some(derivation) => function::of(&call, Forward::of_walk(derivation))?,
+        None => {
+            let opened = call.open(&walk)?;
+            match Forward::of_opened(opened) {
+                Ok(forward) => function::of(&call, forward)?,
+                Err(opened) => nodes::of(&call, *opened)?,
+            }
+        }
     };
+    walk.nodes().for_each(|value| value.become_differentiated());
     become_gradients(gradients.iter().flatten(), roots.iter().take(1).chain(&states));
     roots[0].become_differentiated();
     Ok(gradients)
@@ -123,17 +135,14 @@ pub(crate) fn connected(
 /// A call of [`grad`] with valid arguments.
 struct Call<'a> {
     location: &'static Location<'static>,
-    /// Its roots are the loss and the wanted tensors.
-    walk: &'a Walk,
     wanted: &'a [Arc<Node>],
     /// Of the loss.
     dtype: DType,
     shape: &'a [Dim],
 }
 
-/// The graph of the forward pass, extended by the gradients.
+/// The gradients in a graph.
 struct Derived {
-    opened: Opened,
     /// Nodes before this one are of the forward pass.
     written: usize,
     /// One a wanted tensor.
@@ -145,16 +154,50 @@ impl Call<'_> {
         error.at(self.location).into()
     }
 
-    /// Builds the graph of a walk and derives its gradients.
-    fn derive(&self, walk: &Walk) -> Result<Derived> {
-        let mut opened = walk.open(self.wanted).map_err(|error| self.located(error))?;
-        let written = opened.graph.len();
-        let one = opened.graph.constant(Const::float(self.dtype, 1.0));
-        let ones = tinyspec_ir::ops::movement::expand(&mut opened.graph, one, self.shape)?;
-        let outputs = &opened.outputs;
-        let gradients = gradient::gradient_or_none(&mut opened.graph, &[(outputs[0], ones)], &outputs[1..]);
-        Ok(Derived { gradients: gradients.map_err(|error| self.located(error))?, written, opened })
+    /// The graph of a walk whose roots are the loss and the wanted tensors.
+    fn open(&self, walk: &Walk) -> Result<Opened> {
+        walk.open(self.wanted).map_err(|error| self.located(error))
     }
+
+    /// Extends a graph by the gradients.
+    fn derive(&self, opened: &mut Opened) -> Result<Derived> {
+        let Opened { graph, outputs, .. } = opened;
+        let written = graph.len();
+        let one = graph.constant(Const::float(self.dtype, 1.0));
+        let ones = tinyspec_ir::ops::movement::expand(graph, one, self.shape)?;
+        let gradients = gradient::gradient_or_none(graph, &[(outputs[0], ones)], &outputs[1..]);
+        Ok(Derived { gradients: gradients.map_err(|error| self.located(error))?, written })
+    }
+
+    /// The error for a gradient that needs a value which is gone.
+    fn gone(&self, opened: &Opened, node: NodeId) -> Error {
+        let props = opened.graph.props(node);
+        let what = format!("{} {}", props.dtype, tinyspec_ir::dim::show(&props.shape));
+        let message = format!("needs a value that is gone: {what}, from which a tensor was computed and read");
+        let error = tinyspec_ir::Error::new(ErrorKind::Gradient, "grad", message);
+        self.located(error.help("keep that tensor, or take the gradient before the result is read"))
+    }
+}
+
+/// The maxima that `gradients` compare with their terms, with the views in between, if any of these nodes is already in memory.
+/// Recomputed terms may round differently, so that none equals the stored maximum: it has to be recomputed along with them.
+fn compared_maxima(Opened { graph, origins, .. }: &Opened, gradients: &[NodeId]) -> FxHashSet<NodeId> {
+    let is_in_memory = |node: &NodeId| origins.get(node).is_some_and(|origin| origin.is_realized());
+    let mut maxima = FxHashSet::default();
+    for node in nodes::reachable_until(graph, gradients, |_| false) {
+        let sides = if graph.op(node) == Op::CmpNe { graph.sources(node) } else { &[] };
+        for &side in sides {
+            let views =
+                std::iter::successors(Some(side), |&node| graph.op(node).is_view().then(|| graph.source(node, 0)));
+            let path: SmallVec<[NodeId; 4]> = views.collect();
+            let is_maximum =
+                path.last().is_some_and(|&node| matches!(graph.arg(node), Arg::Reduce { op: Op::Max, .. }));
+            if is_maximum && path.iter().any(is_in_memory) {
+                maxima.extend(path);
+            }
+        }
+    }
+    maxima
 }
 
 /// A value of the forward pass as a gradient. If no tensor refers to the node, the result is a copy, since other gradients may return the

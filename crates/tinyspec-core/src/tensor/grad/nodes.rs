@@ -1,22 +1,22 @@
-//! Gradients as lazy nodes, one for each node of the derived graph. This serves programs whose gradients follow the history of a tensor or
-//! change from call to call.
+//! Gradients as lazy nodes, one for each node of the derived graph. This serves programs that cannot be the body of a Function: on several
+//! devices, of sizes that are not known, or with calls that are compiled once for all sizes.
 
-use super::{Call, Derived, value_as_gradient};
+use super::{Call, Derived, compared_maxima, value_as_gradient};
 use crate::Result;
-use crate::lazy::{Body, LazyBuilder, Node};
+use crate::lazy::callify::Opened;
+use crate::lazy::{Body, LazyBuilder, Node, is_moved, window};
 use crate::tensor::Tensor;
-use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use tinyspec_ir::{Arg, Builder, DType, ErrorKind, Graph, NodeId, Op};
+use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op};
 
 /// The gradient of each wanted tensor, or `None` if the loss does not depend on it.
-pub(super) fn of(call: &Call) -> Result<Vec<Option<Tensor>>> {
-    let Derived { mut opened, written, gradients } = call.derive(call.walk)?;
-    let (graph, origins) = (&opened.graph, &mut opened.origins);
+pub(super) fn of(call: &Call, mut opened: Opened) -> Result<Vec<Option<Tensor>>> {
+    let Derived { written, gradients } = call.derive(&mut opened)?;
     let found: Vec<NodeId> = gradients.iter().flatten().copied().collect();
-    let maxima = compared_maxima(graph, &found, origins);
-    origins.retain(|node, _| !maxima.contains(node));
+    let maxima = compared_maxima(&opened, &found);
+    opened.origins.retain(|node, _| !maxima.contains(node));
+    let (graph, origins) = (&opened.graph, &opened.origins);
     // Back to lazy nodes; what the forward pass has computed or will compute is the same node as before.
     let mut builder = LazyBuilder::new(call.location);
     // By node; those that nothing needs stay what they are.
@@ -30,14 +30,11 @@ pub(super) fn of(call: &Call) -> Result<Vec<Option<Tensor>>> {
             None if let Some(dims) = graph.props(node).value.as_deref().filter(|_| is_shape(graph, node)) => {
                 builder.shape(dims).map_err(|error| call.located(error))?
             }
-            None if opened.gone.contains(&node) => {
-                let props = graph.props(node);
-                let what = format!("{} {}", props.dtype, tinyspec_ir::dim::show(&props.shape));
-                let message = format!("needs a value that is gone: {what}, from which a tensor was computed and read");
-                let error = tinyspec_ir::Error::new(ErrorKind::Gradient, "grad", message);
-                return Err(
-                    call.located(error.help("keep that tensor, or take the gradient before the result is read"))
-                );
+            None if opened.gone.contains(&node) => return Err(call.gone(&opened, node)),
+            None if is_moved(graph, node) => {
+                let [x, offsets] = [0, 1].map(|number| lazy[graph.source(node, number).index()]);
+                window(&mut builder, graph.op(node), x, offsets, &graph.props(node).shape)
+                    .map_err(|error| call.located(error))?
             }
             None if graph.op(node) == Op::Function => {
                 // A lazy body is closed: one node with a graph of its own.
@@ -82,29 +79,8 @@ pub(super) fn of(call: &Call) -> Result<Vec<Option<Tensor>>> {
     gradients
 }
 
-/// The maxima that `gradients` compare with their terms, with the views in between, if any of these nodes is already in memory.
-/// Recomputed terms may round differently, so that none equals the stored maximum: it has to be recomputed along with them.
-fn compared_maxima(graph: &Graph, gradients: &[NodeId], origins: &FxHashMap<NodeId, Arc<Node>>) -> FxHashSet<NodeId> {
-    let is_in_memory = |node: &NodeId| origins.get(node).is_some_and(|origin| origin.is_realized());
-    let mut maxima = FxHashSet::default();
-    for node in reachable_until(graph, gradients, |_| false) {
-        let sides = if graph.op(node) == Op::CmpNe { graph.sources(node) } else { &[] };
-        for &side in sides {
-            let views =
-                std::iter::successors(Some(side), |&node| graph.op(node).is_view().then(|| graph.source(node, 0)));
-            let path: SmallVec<[NodeId; 4]> = views.collect();
-            let is_maximum =
-                path.last().is_some_and(|&node| matches!(graph.arg(node), Arg::Reduce { op: Op::Max, .. }));
-            if is_maximum && path.iter().any(is_in_memory) {
-                maxima.extend(path);
-            }
-        }
-    }
-    maxima
-}
-
-/// Nodes that `roots` need, sources first, without what only nodes that `stop` need.
-fn reachable_until(graph: &Graph, roots: &[NodeId], stop: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
+/// Nodes that `roots` need, sources first, without what only nodes that `stop` need. A Function needs its arguments, not its body.
+pub(super) fn reachable_until(graph: &Graph, roots: &[NodeId], stop: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
     let mut live = vec![false; graph.len()];
     for root in roots {
         live[root.index()] = true;
