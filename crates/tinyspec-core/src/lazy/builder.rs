@@ -103,6 +103,11 @@ impl LazyBuilder {
         self.nodes[node.index()].clone()
     }
 
+    /// The user's line.
+    pub(super) fn location(&self) -> Option<&'static Location<'static>> {
+        self.location
+    }
+
     /// The nodes behind all handles.
     pub(super) fn nodes(&self) -> &[Arc<Node>] {
         &self.nodes

@@ -3,49 +3,50 @@
 
 use super::callify::Walk;
 use super::node::{Node, Sources};
-use super::{Body, LazyBuilder, Results};
+use super::{Body, LazyBuilder, Place, Results, is_one_of_few};
 use crate::kept::Kept;
 use smallvec::SmallVec;
 use std::hash::Hash;
 use std::sync::{Arc, LazyLock};
-use tinyspec_ir::{Builder, Const, ContentHash, ContentHasher, Device, NodeId, Op, Result};
+use tinyspec_ir::{Builder, Const, ContentHash, ContentHasher, DType, Device, NodeId, Op, Result};
 
-/// A method of at most this many nodes is not worth a call, which takes a Function and a GetTuple.
-const FEW: usize = 6;
+/// A method of at most this many nodes is not worth a call, which takes a Function and a GetTuple. Constants and shapes, which methods share,
+/// do not count.
+const FEW: usize = 4;
 /// The most operands of a composition. Each one is compared with all others.
 const MANY: usize = 32;
 
-/// Compositions by [`Method::key`]; `None` for methods that stay nodes.
+/// Compositions by the hash of the method, its parameters and the kinds of its operands; `None` for methods that stay nodes.
 static COMPOSITIONS: LazyLock<Kept<ContentHash, Option<Arc<Composition>>>> = LazyLock::new(|| Kept::new(16));
 
 /// A method with its parameters, without its operands.
 #[derive(Clone)]
 pub(crate) struct Method {
-    hasher: ContentHasher,
-    /// Some parameters are integers that windows may be derived from and that a loop may change in each step.
-    has_sizes: bool,
+    name: &'static str,
+    parameters: ContentHasher,
+    /// Some parameters may be different in each step of a loop.
+    may_change: bool,
 }
 
 impl Method {
     pub fn new(name: &'static str) -> Method {
-        let mut hasher = ContentHasher::default();
-        name.hash(&mut hasher);
-        Method { hasher, has_sizes: false }
+        Method { name, parameters: ContentHasher::default(), may_change: false }
     }
 
-    /// Adds a non-tensor parameter. `is_size` is set for integers other than axes.
-    pub fn parameter(&mut self, parameter: &(impl Hash + ?Sized), is_size: bool) {
-        parameter.hash(&mut self.hasher);
-        self.has_sizes |= is_size;
+    /// Adds a non-tensor parameter, and whether a loop may change it in each step.
+    pub fn parameter(&mut self, parameter: &(impl Hash + ?Sized), may_change: bool) {
+        parameter.hash(&mut self.parameters);
+        self.may_change |= may_change;
     }
 
-    /// The key of the method for operands of these dtypes, shapes and devices, where the same ones are identical. `None` if the operands
-    /// rule out a body.
-    fn key(&self, operands: &[Arc<Node>]) -> Option<ContentHash> {
+    /// A hash of the method without its parameters, for operands of these dtypes, shapes and devices, where the same ones are identical.
+    /// `None` if the operands rule out a body.
+    fn kind(&self, operands: &[Arc<Node>]) -> Option<ContentHash> {
         if operands.len() > MANY {
             return None;
         }
-        let mut hasher = self.hasher.clone();
+        let mut hasher = ContentHasher::default();
+        self.name.hash(&mut hasher);
         for operand in operands {
             let props = &operand.props;
             let is_plain = props.shape.iter().all(|dim| dim.as_const().is_some())
@@ -77,9 +78,10 @@ enum Argument {
 
 impl Composition {
     /// The composition of a method that computed `results` from `operands`, or `None` if the method should stay nodes.
-    fn of(method: &Method, operands: &[Arc<Node>], results: &[Arc<Node>]) -> Result<Option<Composition>> {
+    fn of(operands: &[Arc<Node>], results: &[Arc<Node>]) -> Result<Option<Composition>> {
         let walk = Walk::of_method(results, operands);
-        if walk.nodes().len() <= walk.leaf_nodes().count() + FEW {
+        let computes = |node: &&Arc<Node>| node.op != Op::Const && node.props.value.is_none();
+        if walk.nodes().filter(computes).count() <= walk.leaf_nodes().filter(computes).count() + FEW {
             return Ok(None);
         }
         if walk.nodes().any(|node| node.op == Op::Load) || walk.has_placeholder {
@@ -93,12 +95,6 @@ impl Composition {
                 // Data that the method created.
                 (None, None) => return Ok(None),
             });
-        }
-        let has_windows = walk.nodes().any(|node| matches!(node.op, Op::Shrink | Op::Pad));
-        let has_numbers = arguments.iter().any(|argument| matches!(argument, Argument::Number(_)));
-        // A run may turn these offsets and numbers into inputs, so they have to stay visible as nodes.
-        if method.has_sizes && (has_windows || has_numbers) {
-            return Ok(None);
         }
         let callified = walk.build()?;
         let tuple = Node::tuple(Arc::new(Body::new(callified.graph, callified.outputs)))?;
@@ -128,7 +124,8 @@ impl LazyBuilder {
         build: impl FnOnce(&mut LazyBuilder) -> Result<Results>,
     ) -> Result<Results> {
         let count = self.nodes().len();
-        let Some(key) = method.key(self.nodes()) else { return build(self) };
+        let Some(kind) = method.kind(self.nodes()) else { return build(self) };
+        let key = ContentHash::of(&(kind, method.parameters.content_hash()));
         if let Some(known) = COMPOSITIONS.get(&key) {
             return match known {
                 Some(composition) => composition.call(self),
@@ -136,8 +133,12 @@ impl LazyBuilder {
             };
         }
         let nodes = build(self)?;
+        // A run may turn numbers and windows that change into inputs, so they have to stay visible as nodes.
+        if method.may_change && !self.is_one_of_few(kind, key) {
+            return Ok(nodes);
+        }
         let results: Sources = nodes.iter().map(|&result| self.node(result)).collect();
-        let composition = Composition::of(method, &self.nodes()[..count], &results)?.map(Arc::new);
+        let composition = Composition::of(&self.nodes()[..count], &results)?.map(Arc::new);
         let bytes = composition.as_ref().map_or(0, |composition| composition.bytes());
         // An invalid TINYSPEC_PLANS is reported when the plan is cached.
         let _ = COMPOSITIONS.insert(key, composition.clone(), bytes);
@@ -145,5 +146,11 @@ impl LazyBuilder {
             Some(composition) => composition.call(self),
             None => Ok(nodes),
         }
+    }
+
+    /// Whether the line has called the method with few different parameters on such operands, these among them.
+    fn is_one_of_few(&self, kind: ContentHash, key: ContentHash) -> bool {
+        let number = Const { dtype: DType::U64, bits: key.0 as u64 };
+        self.location().is_some_and(|line| is_one_of_few(line, Place::Method(kind.0 as u64), number))
     }
 }

@@ -142,10 +142,10 @@ impl Call {
         Call { method: Some(Method::new(op)), ..Call::new(op, location) }
     }
 
-    /// A parameter of a row that is no tensor.
-    fn parameter(&mut self, parameter: impl Hash, is_size: bool) {
+    /// A parameter of a row that is no tensor, and whether a loop may change it in each step.
+    fn parameter(&mut self, parameter: impl Hash, may_change: bool) {
         if let Some(method) = &mut self.method {
-            method.parameter(&parameter, is_size);
+            method.parameter(&parameter, may_change);
         }
     }
 
@@ -292,13 +292,13 @@ macro_rules! method {
     (@parameter $name:ident: tensor, $call:ident, $param:ident) => {};
     (@parameter $name:ident: tensors, $call:ident, $param:ident) => { $call.parameter($param.len(), false) };
     (@parameter $name:ident: optional, $call:ident, $param:ident) => { $call.parameter($param.is_some(), false) };
-    (@parameter $name:ident: float, $call:ident, $param:ident) => { $call.parameter($param.to_bits(), false) };
+    (@parameter $name:ident: float, $call:ident, $param:ident) => { $call.parameter($param.to_bits(), true) };
     (@parameter axis: int, $call:ident, $param:ident) => { $call.parameter($param, false) };
     (@parameter axes: int, $call:ident, $param:ident) => { $call.parameter($param, false) };
     (@parameter $name:ident: int, $call:ident, $param:ident) => { $call.parameter($param, true) };
     (@parameter $name:ident: ints, $call:ident, $param:ident) => { $call.parameter($param.as_ref(), true) };
     (@parameter $name:ident: shape, $call:ident, $param:ident) => { $call.parameter(&$param, true) };
-    (@parameter $name:ident: $kind:ident, $call:ident, $param:ident) => { $call.parameter(&$param, false) };
+    (@parameter $name:ident: $kind:ident, $call:ident, $param:ident) => { $call.parameter(&$param, true) };
     (@pass tensors, $param:ident) => { &$param };
     (@pass ints, $param:ident) => { $param.as_ref() };
     (@pass shape, $param:ident) => { &$param };
