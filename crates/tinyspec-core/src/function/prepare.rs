@@ -256,7 +256,12 @@ impl Prepared {
                 show(&props.shape),
                 show(shape)
             );
-            let help = "prepare another call for it; `my_function::FUNCTION.prepare(…)` takes all sizes within declared bounds";
+            let help = match props.dtype == *dtype {
+                true => {
+                    "prepare another call for it; `my_function::FUNCTION.prepare(…)` takes all sizes within declared bounds"
+                }
+                false => "`.cast(…)` converts it; for this dtype, prepare another call",
+            };
             return Err(tinyspec_ir::Error::new(ErrorKind::Shape, "call", message).help(help).at(location).into());
         }
         Ok(last)

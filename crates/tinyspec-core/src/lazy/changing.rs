@@ -2,11 +2,11 @@
 //! are inputs of the compiled program instead of parts of it, so that one program serves all of them.
 
 use super::moved::{Moved, Offsets};
-use super::{Node, Place, is_one_of_few, part};
+use super::{Node, Produced, Series, part};
 use crate::Result;
 use crate::device::{Device, Storage, device_of};
 use rustc_hash::FxHashMap;
-use std::panic::Location;
+use smallvec::SmallVec;
 use std::sync::Arc;
 use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::eval::to_storage;
@@ -28,38 +28,60 @@ pub(crate) enum Change {
 /// The nodes that are inputs of a compiled program instead of parts of it, by hash.
 pub(crate) type Changing = FxHashMap<ContentHash, Change>;
 
+/// The numbers of a program that are in memory.
+type Numbers = SmallVec<[(Const, Arc<Storage>); 8]>;
+
+/// What a line may produce anew in each run.
+enum Value {
+    Number(Const),
+    /// A part of a tensor in memory that starts at this byte.
+    Part(Arc<Storage>, usize),
+    Window(Offsets),
+}
+
+impl Value {
+    fn of(node: &Arc<Node>, is_root: bool) -> Option<Value> {
+        if is_root {
+            return Offsets::of(node).filter(|_| node.op != Op::Const).map(Value::Window);
+        }
+        if let Some(number) = node.literal() {
+            return Some(Value::Number(number));
+        }
+        match part(node).filter(|_| node.op == Op::Shrink) {
+            Some((whole, start)) => Some(Value::Part(whole, start)),
+            None => Offsets::of(node).map(Value::Window),
+        }
+    }
+
+    /// What is compared from run to run.
+    fn number(&self) -> Const {
+        match self {
+            Value::Number(number) => *number,
+            Value::Part(_, start) => Const::int(DType::Index, *start as i128),
+            Value::Window(offsets) => offsets.number(),
+        }
+    }
+
+    fn series(&self) -> Series {
+        if let Value::Window(offsets) = self { Series::Windows(offsets.sizes()) } else { Series::Numbers }
+    }
+}
+
 /// The numbers, parts and places of which their line has produced too many different ones to compile each.
 pub(super) fn changing<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>, roots: &[Arc<Node>]) -> Result<Changing> {
-    // A line may produce several in one program, as in an unrolled loop, and each of them is counted by itself.
-    let mut occurrences: FxHashMap<(&'static Location<'static>, Option<u64>), u32> = FxHashMap::default();
-    let mut changing = Changing::default();
-    let device = device_of(roots.iter().map(|root| root.device()))?;
+    let mut produced = Produced::new();
     for node in nodes.filter(|node| matches!(node.op, Op::Const | Op::Shrink | Op::Pad) && !node.is_realized()) {
         let Some(line) = node.location else { continue };
-        // Counts the node; true once its line has produced too many different ones.
-        let mut changes = |sizes: Option<u64>, number: Const| {
-            let occurrence = occurrences.entry((line, sizes)).or_default();
-            *occurrence += 1;
-            let place = match sizes {
-                Some(sizes) => Place::Window(sizes, *occurrence),
-                None => Place::Number(*occurrence),
-            };
-            !is_one_of_few(line, place, number)
-        };
-        let is_root = roots.iter().any(|root| root.hash == node.hash);
-        let change = if let Some(number) = node.literal().filter(|_| !is_root) {
-            if changes(None, number) { number_data(node, number, &device)? } else { None }
-        } else if let Some((whole, start)) = part(node).filter(|_| node.op == Op::Shrink && !is_root) {
-            let is_other = changes(None, Const::int(DType::Index, start as i128));
-            if is_other { part_data(node, &whole, start)? } else { None }
-        } else if let Some(offsets) = Offsets::of(node) {
-            if changes(Some(offsets.sizes()), offsets.number()) {
-                Some(Change::Moved(offsets.moved(&device, line)?))
-            } else {
-                None
-            }
-        } else {
-            None
+        let Some(value) = Value::of(node, roots.iter().any(|root| root.hash == node.hash)) else { continue };
+        produced.push(line, value.series(), value.number(), (node, value));
+    }
+    let device = device_of(roots.iter().map(|root| root.device()))?;
+    let (mut changing, mut numbers) = (Changing::default(), Numbers::new());
+    for (line, (node, value)) in produced.changing() {
+        let change = match value {
+            Value::Number(number) => Some(Change::Number(number_data(node, number, &device, &mut numbers)?)),
+            Value::Part(whole, start) => part_data(node, &whole, start)?,
+            Value::Window(offsets) => Some(Change::Moved(offsets.moved(&device, line)?)),
         };
         changing.extend(change.map(|change| (node.hash, change)));
     }
@@ -83,11 +105,17 @@ pub(super) fn moved_windows(part: &Arc<Node>) -> Result<Changing> {
     Ok(windows)
 }
 
-fn number_data(node: &Arc<Node>, number: Const, device: &Arc<Device>) -> Result<Option<Change>> {
+/// Memory that holds `number`: that of an equal one of the same program, if there is one among `numbers`.
+fn number_data(node: &Node, number: Const, device: &Arc<Device>, numbers: &mut Numbers) -> Result<Arc<Storage>> {
+    if let Some((_, known)) = numbers.iter().find(|(known, _)| *known == number) {
+        return Ok(known.clone());
+    }
     let bytes = number.dtype.size();
     let data = Storage::allocate(device, bytes, &node.owner())?;
     data.write(&to_storage(number.dtype, number.bits).to_le_bytes()[..bytes])?;
-    Ok(Some(Change::Number(Arc::new(data))))
+    let data = Arc::new(data);
+    numbers.push((number, data.clone()));
+    Ok(data)
 }
 
 fn part_data(node: &Arc<Node>, whole: &Arc<Storage>, start: usize) -> Result<Option<Change>> {

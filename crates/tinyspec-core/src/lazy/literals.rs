@@ -1,33 +1,57 @@
-//! Numbers that a program writes, of values and of positions: what a line of it makes again and again is part of the program,
-//! what changes is data.
+//! What a line of the program writes: numbers, places of windows, parameters of methods. What it makes again and again is part of the
+//! program, what changes is data.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
+use std::hash::Hash;
 use std::panic::Location;
 use std::sync::{LazyLock, Mutex, PoisonError};
-use tinyspec_ir::Const;
+use tinyspec_ir::{Const, ContentHasher, DType};
 
-/// Numbers of one line for which programs are compiled; with the next they are data.
+/// Values in one place for which programs are compiled; with the next they are data.
 const FEW: usize = 3;
+/// The same for sequences of values, since places with few values each can have many together.
+const FEW_SEQUENCES: usize = 16;
 
-type Numbers = SmallVec<[Const; FEW]>;
+type Line = &'static Location<'static>;
+type Values = SmallVec<[Const; FEW]>;
 
-/// Identifies one of the numbers, windows and parameters that a line produces in a program.
+/// Values that a line may produce several of in one program, as in an unrolled loop. The places of windows are counted separately for
+/// windows of different sizes, given by their hash, since they may follow from lengths.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Series {
+    /// Numbers, and the starts of parts of tensors in memory.
+    Numbers,
+    Windows(u64),
+    /// Windows that gradients flow through.
+    Flowing(u64),
+}
+
+/// Identifies one of the values that a line produces in a program.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     /// The only number of its line, a `Tensor::scalar`.
     Only,
-    /// The n-th window of these sizes, given by their hash, that gradients flow through.
-    Flow(u64, u32),
     /// Parameters of a method, given by the hash of the method and of the kinds of its operands.
     Method(u64),
-    /// The n-th number or part.
-    Number(u32),
-    /// The n-th window of these sizes, given by their hash: on one line, offsets may follow from lengths.
-    Window(u64, u32),
+    /// The n-th of a series.
+    Nth(Series, u32),
+    /// The whole of a series of so many.
+    All(Series, u32),
 }
 
-type Lines = Mutex<FxHashMap<(&'static Location<'static>, Place), Option<Numbers>>>;
+impl Place {
+    /// Values for which programs are compiled.
+    fn few(self) -> usize {
+        if matches!(self, Place::All(..)) { FEW_SEQUENCES } else { FEW }
+    }
+
+    fn has_sizes(self) -> bool {
+        !matches!(self, Place::Only | Place::Nth(Series::Numbers, _) | Place::All(Series::Numbers, _))
+    }
+}
+
+type Lines = Mutex<FxHashMap<(Line, Place), Option<Values>>>;
 
 static LINES: LazyLock<Lines> = LazyLock::new(Mutex::default);
 /// Of places that depend on sizes.
@@ -36,24 +60,59 @@ static SIZED: LazyLock<Lines> = LazyLock::new(Mutex::default);
 /// The most of these to remember: a line may meet any number of sizes.
 const MOST: usize = 1 << 14;
 
-/// The line has written few numbers in this place of a program, and this is one of them.
-pub(crate) fn is_one_of_few(line: &'static Location<'static>, place: Place, number: Const) -> bool {
-    let has_sizes = matches!(place, Place::Window(..) | Place::Flow(..) | Place::Method(..));
-    let lines = if has_sizes { &SIZED } else { &LINES };
+/// The line has produced few values in this place of a program, and this is one of them. Values that are no numbers are given by a hash.
+pub(crate) fn is_one_of_few(line: Line, place: Place, value: Const) -> bool {
+    let lines = if place.has_sizes() { &SIZED } else { &LINES };
     let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
-    if has_sizes && lines.len() >= MOST {
+    if place.has_sizes() && lines.len() >= MOST {
         lines.clear();
     }
-    let numbers = lines.entry((line, place)).or_insert_with(|| Some(Numbers::new()));
-    if let Some(known) = numbers {
-        if known.contains(&number) {
+    let values = lines.entry((line, place)).or_insert_with(|| Some(Values::new()));
+    if let Some(known) = values {
+        if known.contains(&value) {
             return true;
         }
-        if known.len() < FEW {
-            known.push(number);
+        if known.len() < place.few() {
+            known.push(value);
             return true;
         }
     }
-    *numbers = None;
+    *values = None;
     false
+}
+
+/// The values of one program, with what they are of.
+pub(crate) struct Produced<T> {
+    values: SmallVec<[(Line, Place, Const, T); 8]>,
+    /// How many there are of each series, and a hash of them.
+    series: FxHashMap<(Line, Series), (u32, ContentHasher)>,
+}
+
+impl<T> Produced<T> {
+    pub fn new() -> Produced<T> {
+        Produced { values: SmallVec::new(), series: FxHashMap::default() }
+    }
+
+    /// The next value of a series, in the order of the program.
+    pub fn push(&mut self, line: Line, series: Series, value: Const, of: T) {
+        let (count, hasher) = self.series.entry((line, series)).or_default();
+        *count += 1;
+        value.hash(hasher);
+        self.values.push((line, Place::Nth(series, *count), value, of));
+    }
+
+    /// What the values are of that are data, as lines have produced too many different ones in their place, or too many different series.
+    pub fn changing(self) -> impl Iterator<Item = (Line, T)> {
+        let several = self.series.iter().filter(|(_, (count, _))| *count > 1);
+        let changes = several.filter(|&(&(line, series), (count, hasher))| {
+            let hash = Const { dtype: DType::U64, bits: hasher.content_hash().0 as u64 };
+            !is_one_of_few(line, Place::All(series, *count), hash)
+        });
+        let changing: FxHashSet<(Line, Series)> = changes.map(|(&series, _)| series).collect();
+        self.values.into_iter().filter_map(move |(line, place, value, of)| {
+            let is_one_of_few = is_one_of_few(line, place, value);
+            let Place::Nth(series, _) = place else { return None };
+            (!is_one_of_few || changing.contains(&(line, series))).then_some((line, of))
+        })
+    }
 }

@@ -139,15 +139,22 @@ impl Node {
         Ok(Arc::new(node))
     }
 
-    /// The constant that a line of the program writes beside a tensor. Its hash differs from that of an equal constant of the library,
-    /// which never changes.
+    /// The constant that a line of the program writes beside a tensor. It may change, so it equals no other: neither a constant of the
+    /// library, nor a number that has the same value by chance.
     pub fn number(value: Const, location: &'static Location<'static>) -> Result<Arc<Node>> {
         let mut node = Node::lazy(Op::Const, Sources::new(), Arg::Const(value), Some(location))?;
         if let Some(node) = Arc::get_mut(&mut node) {
             node.literal = Some(value);
-            node.hash = ContentHash::of(&("number", node.hash));
         }
-        Ok(node)
+        Ok(node.apart())
+    }
+
+    /// The same new node, equal to no other.
+    pub fn apart(mut self: Arc<Node>) -> Arc<Node> {
+        if let Some(node) = Arc::get_mut(&mut self) {
+            node.hash = ContentHash::of(&(node.hash, node.age));
+        }
+        self
     }
 
     /// A node that is its buffer.

@@ -422,3 +422,24 @@ fn many_parts_of_different_lengths_are_joined() {
         Ok(())
     });
 }
+
+#[test]
+fn indices_of_triangles_are_in_the_order_of_memory() -> Result<(), Error> {
+    for (rows, columns) in [(0, 3), (3, 0), (1, 1), (5, 5), (4, 7), (7, 4), (300, 200)] {
+        for offset in [-250, -8, -3, -1, 0, 1, 2, 6, 7, 8, 150] {
+            let pairs = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
+            let (lower, upper): (Vec<_>, Vec<_>) =
+                pairs.partition(|(row, column)| i64::from(column - row) <= offset);
+            let flat = |pairs: &[(i32, i32)]| -> Vec<i32> {
+                pairs.iter().map(|pair| pair.0).chain(pairs.iter().map(|pair| pair.1)).collect()
+            };
+            let [below, above] = [
+                Tensor::tril_indices(rows.into(), columns.into(), offset),
+                Tensor::triu_indices(rows.into(), columns.into(), offset + 1),
+            ];
+            assert_eq!(below.to_vec::<i32>()?, flat(&lower), "up to diagonal {offset} of [{rows}, {columns}]");
+            assert_eq!(above.to_vec::<i32>()?, flat(&upper), "behind diagonal {offset} of [{rows}, {columns}]");
+        }
+    }
+    Ok(())
+}

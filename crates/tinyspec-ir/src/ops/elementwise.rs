@@ -281,7 +281,8 @@ fn scale_to_zero(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
 /// `base ^ x`.
 pub fn const_pow(b: &mut dyn Builder, x: NodeId, base: f64) -> Result<NodeId> {
     let x = to_float(b, x)?;
-    if base <= 0.0 {
+    // Powers of 1 are 1 for infinite and nan exponents as well.
+    if base <= 0.0 || base == 1.0 || !base.is_finite() {
         let base = given(b, x, base);
         return b.alu(Op::Pow, &[base, x]);
     }

@@ -155,8 +155,11 @@ fn sequence(
     let shape = shape_of(b, x);
     let Some(length) = shape.first().and_then(Dim::as_const).filter(|&length| length > 0 && shape.len() >= 2) else {
         let message = format!("needs (steps, …, inputs) with a known number of steps, found {}", show(&shape));
-        return Err(Error::new(ErrorKind::Shape, op, message)
-            .help("the first axis is the steps: `unsqueeze(0)` makes one of a single input"));
+        let help = match shape.first().filter(|length| shape.len() >= 2 && length.as_const().is_none()) {
+            Some(length) => format!("the first axis is the steps, each with kernels of its own: write a number for {length}"),
+            None => "the first axis is the steps: `unsqueeze(0)` makes one of a single input".to_string(),
+        };
+        return Err(Error::new(ErrorKind::Shape, op, message).help(help));
     };
     // The inputs' products are one, for all steps.
     let shares = weights.of_input(b, x).map_err(|error| error.in_op(op))?;

@@ -1,10 +1,12 @@
 //! Matrices made of parts, powers and turns; ramps of other kinds.
 
+use super::arithmetic;
 use super::creation::{arange_dim, linspace};
 use super::movement::{cat, flip, pad, transpose, unsqueeze};
 use super::{axis_of, cast, dtype_of, shape_of, to_float, within};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+use std::ops::Range;
 
 /// Matrices along the diagonal of one, zeros elsewhere; vectors are rows.
 pub fn block_diag(b: &mut dyn Builder, tensors: &[NodeId]) -> Result<NodeId> {
@@ -90,28 +92,72 @@ fn triangle(b: &mut dyn Builder, op: &str, rows: i64, columns: i64, offset: i64,
     within(op, rows, 0..1 << 15, || format!("{rows} rows"))?;
     within(op, columns, 0..1 << 15, || format!("{columns} columns"))?;
     within(op, offset, -(1 << 15)..1 << 15, || format!("an offset of {offset}"))?;
-    let length = |row: i64| match upper {
-        true => columns - (row + offset).clamp(0, columns),
-        false => (row + offset + 1).clamp(0, columns),
+    // Rows that are whole stand above an upper triangle and below a lower one.
+    let parts = if upper {
+        let whole = (1 - offset).clamp(0, rows);
+        let end = (columns - offset).clamp(whole, rows);
+        [whole_rows(b, 0..whole, columns)?, upper_triangle(b, whole..end, columns, offset)?]
+    } else {
+        let start = (-offset).clamp(0, rows);
+        let whole = (columns - offset - 1).clamp(start, rows);
+        [lower_triangle(b, start..whole, start + offset + 1)?, whole_rows(b, whole..rows, columns)?]
     };
-    let mut parts: [Vec<NodeId>; 2] = [vec![], vec![]];
-    for row in 0..rows {
-        let count = length(row);
-        if count == 0 {
-            continue;
-        }
-        let number = b.constant(Const::int(DType::I32, row.into()));
-        parts[0].push(super::movement::expand(b, number, &[Dim::from(count)])?);
-        let start = b.constant(Const::int(DType::I32, if upper { columns - count } else { 0 }.into()));
-        let ramp = arange_dim(b, &Dim::from(count), DType::I32)?;
-        parts[1].push(b.alu(Op::Add, &[ramp, start])?);
-    }
-    if parts[0].is_empty() {
-        let zero = b.constant(Const::int(DType::I32, 0));
-        return super::movement::expand(b, zero, &[Dim::from(2), Dim::from(0)]);
-    }
-    let (rows, columns) = (cat(b, &parts[0], 0)?, cat(b, &parts[1], 0)?);
+    let [first, second] = parts;
+    let (rows, columns) = (cat(b, &[first.0, second.0], 0)?, cat(b, &[first.1, second.1], 0)?);
     super::movement::stack(b, &[rows, columns], 0)
+}
+
+/// The rows and columns of the elements of `rows`.
+fn whole_rows(b: &mut dyn Builder, rows: Range<i64>, columns: i64) -> Result<(NodeId, NodeId)> {
+    let ramp = arange_dim(b, &Dim::from((rows.end - rows.start) * columns), DType::I32)?;
+    let columns = integer(b, columns.max(1));
+    let (row, start) = (b.alu(Op::Idiv, &[ramp, columns])?, integer(b, rows.start));
+    Ok((b.alu(Op::Add, &[row, start])?, b.alu(Op::Mod, &[ramp, columns])?))
+}
+
+/// The rows and columns of the first elements of `rows`: `length` in the first one, and one more in each row below.
+fn lower_triangle(b: &mut dyn Builder, rows: Range<i64>, length: i64) -> Result<(NodeId, NodeId)> {
+    let count = rows.end - rows.start;
+    let ramp = arange_dim(b, &Dim::from(count * length + count * (count - 1) / 2), DType::I32)?;
+    let (row, column) = of_triangle(b, ramp, length)?;
+    let start = integer(b, rows.start);
+    Ok((b.alu(Op::Add, &[row, start])?, column))
+}
+
+/// The rows and columns of the last elements of `rows`, from the `offset`-th diagonal on: a lower triangle turned around.
+fn upper_triangle(b: &mut dyn Builder, rows: Range<i64>, columns: i64, offset: i64) -> Result<(NodeId, NodeId)> {
+    let (count, length) = (rows.end - rows.start, columns - (rows.end - 1 + offset));
+    let elements = count * length + count * (count - 1) / 2;
+    let (ramp, last) = (arange_dim(b, &Dim::from(elements), DType::I32)?, integer(b, elements - 1));
+    let turned = arithmetic::sub(b, last, ramp)?;
+    let (row, column) = of_triangle(b, turned, length)?;
+    let (last_row, last_column) = (integer(b, rows.end - 1), integer(b, columns - 1));
+    Ok((arithmetic::sub(b, last_row, row)?, arithmetic::sub(b, last_column, column)?))
+}
+
+/// The row and column of the `numbers`-th elements of rows of `length`, `length + 1`, … elements.
+fn of_triangle(b: &mut dyn Builder, numbers: NodeId, length: i64) -> Result<(NodeId, NodeId)> {
+    // With the rows above that would make a triangle of it, `n (n + 1) / 2` elements come before row `n`. Below 2^50, the square root of f64
+    // is exact enough for its whole part.
+    let above = integer(b, length * (length - 1) / 2);
+    let number = b.alu(Op::Add, &[numbers, above])?;
+    let wide = cast(b, number, DType::F64)?;
+    let eightfold = super::elementwise::scale(b, wide, 8.0)?;
+    let square = super::elementwise::shift(b, eightfold, 1.0)?;
+    let root = b.alu(Op::Sqrt, &[square])?;
+    let root = super::elementwise::shift(b, root, -1.0)?;
+    let row = super::elementwise::scale(b, root, 0.5)?;
+    let row = cast(b, row, DType::I32)?;
+    let (one, two) = (integer(b, 1), integer(b, 2));
+    let next = b.alu(Op::Add, &[row, one])?;
+    let product = b.alu(Op::Mul, &[row, next])?;
+    let before = b.alu(Op::Idiv, &[product, two])?;
+    let first = integer(b, 1 - length);
+    Ok((b.alu(Op::Add, &[row, first])?, arithmetic::sub(b, number, before)?))
+}
+
+fn integer(b: &mut dyn Builder, value: i64) -> NodeId {
+    b.constant(Const::int(DType::I32, value.into()))
 }
 
 /// Two rows of numbers (i32): the rows and columns of the lower triangle of a matrix, up to its `offset`-th diagonal.

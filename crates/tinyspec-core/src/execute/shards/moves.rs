@@ -18,7 +18,11 @@ pub(in crate::execute) fn move_to_device(node: &Arc<Node>) -> Result<()> {
         (None, DeviceId::Single(name)) => {
             let (from, start) = part(&source).ok_or_else(|| refused("the source has no value"))?;
             let bytes = node.props.element_count().as_const().unwrap_or_default() as usize * node.props.dtype.size();
-            let storage = Storage::allocate(&device(name)?, bytes, &node.owner())?;
+            let device = device(name).map_err(|error| match node.location {
+                Some(line) => error.at(line),
+                None => error,
+            })?;
+            let storage = Storage::allocate(&device, bytes, &node.owner())?;
             storage.copy(&from, start)?;
             node.become_buffer(Arc::new(storage), computed);
         }

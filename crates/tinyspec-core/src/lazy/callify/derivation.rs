@@ -4,10 +4,9 @@ use super::{Entry, KeyPart, Opening, Positions, Walk, called};
 use crate::device::device_of;
 use crate::error::Result;
 use crate::lazy::moved::{Moved, Offsets};
-use crate::lazy::{Node, Place, is_one_of_few};
+use crate::lazy::{Node, Produced, Series};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
-use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::{Arg, ContentHasher, Device, Op};
 
@@ -26,23 +25,6 @@ enum Part {
     Leaf,
 }
 
-/// How many windows of the same sizes each source line has created so far, by line and hash of the sizes.
-#[derive(Default)]
-struct Windows(FxHashMap<(&'static Location<'static>, u64), u32>);
-
-impl Windows {
-    /// Counts a window. Returns its offsets as data if its source line creates it at ever new ones.
-    fn moved(&mut self, node: &Node) -> Result<Option<Moved>> {
-        let (Some(line), Some(offsets)) = (node.location, Offsets::of(node)) else { return Ok(None) };
-        let occurrence = self.0.entry((line, offsets.sizes())).or_default();
-        *occurrence += 1;
-        if is_one_of_few(line, Place::Flow(offsets.sizes(), *occurrence), offsets.number()) {
-            return Ok(None);
-        }
-        Ok(Some(offsets.moved(&device_of([node.device()].into_iter())?, line)?))
-    }
-}
-
 impl Walk {
     /// The same walk, in which the offsets of windows that gradients flow through are data where they change from call to call. Programs that
     /// differ only in these offsets then share their gradients.
@@ -55,17 +37,20 @@ impl Walk {
         if self.has_placeholder || !self.entries.iter().any(is_window) {
             return Ok(self);
         }
-        let mut windows = Windows::default();
-        let mut moved: FxHashMap<usize, Moved> = FxHashMap::default();
+        let mut windows = Produced::new();
         let depends = self.depends(self.follows_history(wanted));
-        for (position, depends) in depends.into_iter().enumerate() {
-            let entry = &self.entries[position];
+        for (position, (entry, depends)) in self.entries.iter().zip(depends).enumerate() {
             if depends
                 && is_window(entry)
-                && let Some(offsets) = windows.moved(&entry.node)?
+                && let (Some(line), Some(offsets)) = (entry.node.location, Offsets::of(&entry.node))
             {
-                moved.insert(position, offsets);
+                windows.push(line, Series::Flowing(offsets.sizes()), offsets.number(), (position, offsets));
             }
+        }
+        let mut moved: FxHashMap<usize, Moved> = FxHashMap::default();
+        for (line, (position, offsets)) in windows.changing() {
+            let device = device_of([self.entries[position].node.device()].into_iter())?;
+            moved.insert(position, offsets.moved(&device, line)?);
         }
         if moved.is_empty() {
             return Ok(self);

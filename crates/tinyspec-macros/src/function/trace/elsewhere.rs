@@ -106,7 +106,7 @@ const OTHERWISE: &[(&[&str], &str)] = &[
     (&["cholesky_inverse"], "write `Tensor::eye(n, n, dtype).cholesky_solve(&factor, false)`"),
     (&["map", "apply"], "operations work on all elements: write them on the tensor itself, as in `x * 2.0`"),
     (&["iter", "into_iter"], "operations work on all elements; parts are `.at(…)` and `.split(1, 0)`"),
-    (&["t"], "`.transpose(-1, -2)` swaps the last two axes"),
+    (&["t", "T", "mT"], "`.transpose(-1, -2)` swaps the last two axes"),
     (&["fliplr"], "write `x.flip([1])`"),
     (&["flipud"], "write `x.flip([0])`"),
     (&["atleast_1d", "atleast_2d", "atleast_3d"], "`.unsqueeze(0)` adds an axis"),

@@ -350,11 +350,19 @@ impl Tracer<'_> {
             }
         });
         let shown = shown.collect::<Vec<_>>().join(", ");
-        let (name, count) = (row.name, given.len());
-        let message = format!(
-            "`{name}` takes {}, found {count}\n  help: as in `{called}{name}({shown})`",
-            arguments_of(expected)
-        );
+        let (name, count, takes) = (row.name, given.len(), arguments_of(expected));
+        let pairwise = match name {
+            "max" => "maximum",
+            "min" => "minimum",
+            _ => "",
+        };
+        let message = match &given[..] {
+            [other] if !pairwise.is_empty() && !may_be(other, ParamKind::axes) => {
+                let other = source_text(other);
+                format!("`{name}` takes {takes}, found {count}\n  help: `{called}{pairwise}({other})` compares element by element")
+            }
+            _ => format!("`{name}` takes {takes}, found {count}\n  help: as in `{called}{name}({shown})`"),
+        };
         self.diagnostics.error_instead_of_rustc(whole, place, message);
     }
 
