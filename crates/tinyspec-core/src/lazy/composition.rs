@@ -14,7 +14,7 @@ use tinyspec_ir::{Builder, Const, ContentHash, ContentHasher, DType, Device, Nod
 /// do not count.
 const FEW: usize = 4;
 /// The most operands of a composition. Each one is compared with all others.
-const MANY: usize = 32;
+const MANY: usize = 256;
 
 /// Compositions by the hash of the method, its parameters and the kinds of its operands; `None` for methods that stay nodes.
 static COMPOSITIONS: LazyLock<Kept<ContentHash, Option<Arc<Composition>>>> = LazyLock::new(|| Kept::new(16));

@@ -9,6 +9,7 @@ mod caches;
 mod compile_time;
 mod composed;
 mod compositions;
+mod concatenations;
 mod cut_values;
 mod decompositions;
 mod derivatives;

@@ -428,8 +428,7 @@ fn indices_of_triangles_are_in_the_order_of_memory() -> Result<(), Error> {
     for (rows, columns) in [(0, 3), (3, 0), (1, 1), (5, 5), (4, 7), (7, 4), (300, 200)] {
         for offset in [-250, -8, -3, -1, 0, 1, 2, 6, 7, 8, 150] {
             let pairs = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
-            let (lower, upper): (Vec<_>, Vec<_>) =
-                pairs.partition(|(row, column)| i64::from(column - row) <= offset);
+            let (lower, upper): (Vec<_>, Vec<_>) = pairs.partition(|(row, column)| i64::from(column - row) <= offset);
             let flat = |pairs: &[(i32, i32)]| -> Vec<i32> {
                 pairs.iter().map(|pair| pair.0).chain(pairs.iter().map(|pair| pair.1)).collect()
             };

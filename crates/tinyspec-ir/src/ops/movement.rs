@@ -197,6 +197,9 @@ pub fn unflatten(b: &mut dyn Builder, x: NodeId, axis: i64, sizes: &[Dim]) -> Re
 
 /// Tensors that [`cat`] joins at once.
 const GROUP: usize = 16;
+/// Elements of a tensor that a kernel of its own is worth its while for, and of its rows.
+const LARGE: i64 = 64;
+const LONG: i64 = 32;
 
 /// Joined along an existing axis.
 pub fn cat(b: &mut dyn Builder, tensors: &[NodeId], axis: i64) -> Result<NodeId> {
@@ -221,9 +224,13 @@ pub fn cat(b: &mut dyn Builder, tensors: &[NodeId], axis: i64) -> Result<NodeId>
                 .help(format!("`.cast(DType::{})`", dtype.name().to_uppercase())));
         }
     }
-    // Each element is looked for in all parts: groups are joined first, so that it is looked for in few of them.
+    // Where each part is stored in the whole, nothing is looked for. Elsewhere an element is looked for in all parts: groups are joined first,
+    // so that it is looked for in few of them.
+    let elements = |dims: &[Dim]| dims.iter().map(|dim| dim.bounds().1).product::<i64>();
+    let is_short = |&x: &NodeId| elements(&shape_of(b, x)[axis..]) < LONG || elements(&shape_of(b, x)) < LARGE;
+    let has_groups = tensors.iter().any(is_short);
     let mut parts = tensors.to_vec();
-    while parts.len() > 2 * GROUP {
+    while has_groups && parts.len() > 2 * GROUP {
         let mut groups = Vec::with_capacity(parts.len().div_ceil(GROUP));
         for group in parts.chunks(GROUP) {
             let joined = beside(b, group, axis)?;

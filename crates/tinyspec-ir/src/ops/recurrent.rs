@@ -156,7 +156,9 @@ fn sequence(
     let Some(length) = shape.first().and_then(Dim::as_const).filter(|&length| length > 0 && shape.len() >= 2) else {
         let message = format!("needs (steps, …, inputs) with a known number of steps, found {}", show(&shape));
         let help = match shape.first().filter(|length| shape.len() >= 2 && length.as_const().is_none()) {
-            Some(length) => format!("the first axis is the steps, each with kernels of its own: write a number for {length}"),
+            Some(length) => {
+                format!("the first axis is the steps, each with kernels of its own: write a number for {length}")
+            }
             None => "the first axis is the steps: `unsqueeze(0)` makes one of a single input".to_string(),
         };
         return Err(Error::new(ErrorKind::Shape, op, message).help(help));

@@ -1,7 +1,6 @@
 //! From gathered values to closed kernels: outputs are stored, Ranges and Params numbered in walk order, loops closed.
 
 use super::index::{Indices, Ranges, dim_of, placeholder_of};
-use super::movement::{elements, shape};
 use super::values::storage;
 use super::walk::{Kernel, Walk};
 use crate::lower::loops::{closed, grouped};
@@ -252,7 +251,7 @@ pub(super) fn close(walk: &mut Walk, graph: &mut Graph, members: &[usize], value
                     slots.push(tensor);
                     slots.len() as u32 - 1
                 });
-                parameter(walk.tensors, graph, tensor, place, &mut named)?
+                parameter(walk, graph, tensor, place, &mut named)?
             }
             (op, arg) => {
                 let mapped: SmallVec<[NodeId; 4]> = from.sources(node).iter().map(|source| new[source]).collect();
@@ -267,8 +266,9 @@ pub(super) fn close(walk: &mut Walk, graph: &mut Graph, members: &[usize], value
         let own = walk.kernels[member].ranges.clone();
         // All outputs are written in the kernel's own order, so the position is the same for each.
         let position = walk.indices.flat(&own, size)?;
+        let position = walk.placed(node, position)?;
         let position = transfer(&walk.indices, graph, position, &stands, &ranges, &mut new, &mut named)?;
-        let buffer = parameter(walk.tensors, graph, node, place as u32, &mut named)?;
+        let buffer = parameter(walk, graph, node, place as u32, &mut named)?;
         let address = graph.add(Op::Index, &[buffer, position], Arg::None)?;
         let mut value = new[&values[demand as usize]];
         let stored = storage(graph.dtype(value));
@@ -315,9 +315,9 @@ fn transfer(
 }
 
 /// The Param of a buffer.
-fn parameter(tensors: &Graph, graph: &mut Graph, tensor: NodeId, slot: u32, named: &mut NamedDims) -> Result<NodeId> {
-    let length = named.within(&elements(shape(tensors, tensor)));
+fn parameter(walk: &Walk, graph: &mut Graph, tensor: NodeId, slot: u32, named: &mut NamedDims) -> Result<NodeId> {
+    let length = named.within(&walk.length(tensor));
     let length = graph.shape(&Shape::from_iter([length]))?;
-    let dtype = storage(tensors.dtype(tensor));
+    let dtype = storage(walk.tensors.dtype(tensor));
     graph.add(Op::Param, &[length], Arg::Param { slot, dtype, device: None, addrspace: Some(AddrSpace::Global) })
 }

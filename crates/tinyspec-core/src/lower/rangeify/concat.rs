@@ -1,39 +1,98 @@
-//! Stacks of many tensors are concatenated in place: the kernel of each part writes it straight into the stack's buffer. A single
-//! kernel would have to select the source of each element among all of them. A part is one tensor, or a stack of several if each
-//! is too small for a kernel of its own.
+//! Concatenation in place: the kernel of each part writes it straight into the buffer of the whole. A single kernel would have to select the
+//! source of each element among all parts. This applies to stacks, and to parts of any lengths that Pads place beside each other ([`cat`]). A part of a stack is one tensor, or a stack of several if each is too small for a kernel of its own.
+//!
+//! [`cat`]: tinyspec_ir::ops::movement::cat
 
+use super::movement::{elements, shape};
 use super::split_reduce::replaced;
-use super::walk::{is_leaf, named};
+use super::walk::{Walk, held_in, is_leaf, named};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::{Arg, Builder, DType, Dim, Graph, NodeId, Op, Result, Shape};
 
-/// The least number of tensors for which a stack is concatenated in place, and the number of small tensors that form one part.
+/// The number of small tensors that form one part of a stack.
 const MANY: usize = 16;
-/// Elements of each for which a kernel of its own is worth its while.
+/// The least number of parts for which a whole that a kernel could compute is stored.
+const SEVERAL: usize = 8;
+/// Elements of each part for which a kernel of its own is worth its while.
 const LARGE: i64 = 64;
-/// What lies in a part is aligned as in a buffer of its own.
+/// The same where one kernel could write the whole, which is stored in any case.
+const LARGE_OF_FEW: i64 = 1024;
+/// Elements of a row that are worth a loop of their own.
+const LONG: i64 = 32;
+/// Of buffers, and of the memory of each part.
 const ALIGNMENT: usize = 64;
 
-/// The graph with such stacks over views of their own of what they stack, and its outputs; `None` where there are none.
+/// A part of a whole.
+#[derive(Clone, Copy)]
+struct Part {
+    node: NodeId,
+    place: Place,
+}
+
+/// Where a part lies in the whole, in elements. The memory that its kernel gets begins at an aligned element.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    first: i64,
+    /// From the start of its memory.
+    offset: i64,
+    /// Elements that follow each other.
+    row: i64,
+    /// From the start of one row to that of the next.
+    stride: i64,
+    rows: i64,
+}
+
+impl Place {
+    fn of(first: i64, row: i64, stride: i64, rows: i64, dtype: DType) -> Place {
+        Place { first, offset: first % (ALIGNMENT / dtype.size().max(1)) as i64, row, stride, rows }
+    }
+
+    /// The element of the whole at which its memory begins.
+    pub fn start(&self) -> i64 {
+        self.first - self.offset
+    }
+
+    /// The length of its memory.
+    pub fn length(&self) -> i64 {
+        self.offset + (self.rows - 1) * self.stride + self.row
+    }
+
+    fn is_contiguous(&self) -> bool {
+        self.rows == 1
+    }
+}
+
+/// The graph in which such wholes consist of views of their own of what they join, and its outputs; `None` where there are none.
 ///
 /// # Errors
 /// None for graphs that are verified.
 pub fn parted(graph: &Graph, outputs: &[NodeId]) -> Result<Option<(Graph, Vec<NodeId>)>> {
     let live = graph.reachable_outside_bodies(outputs);
-    if !live.iter().any(|&node| tensors_of_part(graph, node).is_some()) {
+    let results: Vec<NodeId> = outputs.iter().map(|&output| held_in(graph, output)).collect();
+    let mut joined: FxHashMap<NodeId, Vec<Piece>> = FxHashMap::default();
+    // The Where of one whole joins the first parts of another one.
+    for &node in live.iter().rev() {
+        let Some(pieces) = pieces(graph, node) else { continue };
+        let parts: Vec<Part> = pieces.iter().map(|piece| Part { node: piece.source, place: piece.place }).collect();
+        if are_worth_it(graph, &parts, results.contains(&node)) {
+            joined.insert(node, pieces);
+        }
+    }
+    let tensors_of_part = |node: NodeId| tensors_of_part(graph, node, results.contains(&node));
+    if joined.is_empty() && !live.iter().any(|&node| tensors_of_part(node).is_some()) {
         return Ok(None);
     }
     let replace = |result: &mut Graph, node: NodeId, new: &[NodeId]| {
-        let Some(count) = tensors_of_part(graph, node) else { return Ok(None) };
+        if let Some(pieces) = joined.get(&node) {
+            return join(graph, result, node, pieces, new).map(Some);
+        }
+        let Some(count) = tensors_of_part(node) else { return Ok(None) };
         let sources: Vec<NodeId> = graph.sources(node).iter().map(|source| new[source.index()]).collect();
         let mut parts = Vec::with_capacity(sources.len().div_ceil(count));
         for tensors in sources.chunks(count) {
             let part = if count == 1 { tensors[0] } else { group(result, tensors, count)? };
-            let mut dims: Shape = result.props(part).shape.clone();
-            dims.insert(0, Dim::from(1));
-            let dims = result.shape(&dims)?;
-            parts.push(result.add(Op::Reshape, &[part, dims], Arg::None)?);
+            parts.push(view(result, part)?);
         }
         let stacked = result.alu(Op::Stack, &parts)?;
         let mut dims = graph.props(node).shape.clone();
@@ -50,6 +109,14 @@ pub fn parted(graph: &Graph, outputs: &[NodeId]) -> Result<Option<(Graph, Vec<No
     replaced(graph, outputs, &live, replace).map(Some)
 }
 
+/// A view of a tensor that only the whole refers to.
+fn view(graph: &mut Graph, tensor: NodeId) -> Result<NodeId> {
+    let mut dims: Shape = graph.props(tensor).shape.clone();
+    dims.insert(0, Dim::from(1));
+    let dims = graph.shape(&dims)?;
+    graph.add(Op::Reshape, &[tensor, dims], Arg::None)
+}
+
 /// A stack of `count` tensors, padded with repetitions of the last one.
 fn group(graph: &mut Graph, tensors: &[NodeId], count: usize) -> Result<NodeId> {
     let last = tensors.last().into_iter().cycle();
@@ -58,8 +125,8 @@ fn group(graph: &mut Graph, tensors: &[NodeId], count: usize) -> Result<NodeId> 
 }
 
 /// The number of tensors in each part of a stack; `None` if the stack is not divided.
-fn tensors_of_part(graph: &Graph, node: NodeId) -> Option<usize> {
-    if is_large(graph, node) && are_different(graph, node) {
+fn tensors_of_part(graph: &Graph, node: NodeId, is_stored: bool) -> Option<usize> {
+    if are_worth_it(graph, &stacked(graph, node)?, is_stored) {
         return Some(1);
     }
     let sources = graph.sources(node);
@@ -71,13 +138,12 @@ fn tensors_of_part(graph: &Graph, node: NodeId) -> Option<usize> {
     (sources.len() >= 2 * count).then_some(count)
 }
 
-/// Many tensors, each worth a kernel.
-fn is_large(graph: &Graph, node: NodeId) -> bool {
+/// What a stack consists of; `None` for other nodes.
+fn stacked(graph: &Graph, node: NodeId) -> Option<Vec<Part>> {
     let sources = graph.sources(node);
-    graph.op(node) == Op::Stack
-        && sources.len() >= MANY
-        && count(graph, sources[0]).is_some_and(|count| count >= LARGE)
-        && is_aligned(graph, sources[0])
+    let length = count(graph, *sources.first().filter(|_| graph.op(node) == Op::Stack)?)?;
+    let place = |number: i64| Place::of(number * length, length, length, 1, graph.dtype(node));
+    Some((0..).zip(sources).map(|(number, &node)| Part { node, place: place(number) }).collect())
 }
 
 /// Whether all parts of a stack are stacks of many tensors themselves.
@@ -91,11 +157,109 @@ fn has_groups(graph: &Graph, node: NodeId) -> bool {
     graph.op(node) == Op::Stack && is_aligned && sources.iter().all(is_group)
 }
 
+/// One of several tensors that Pads place beside each other.
+struct Piece {
+    /// The Pad of the tensor, or its Where.
+    node: NodeId,
+    pad: NodeId,
+    source: NodeId,
+    place: Place,
+}
+
+/// The pieces of a whole that `cat` joins, first to last.
+fn pieces(graph: &Graph, whole: NodeId) -> Option<Vec<Piece>> {
+    if !matches!(graph.op(whole), Op::Where | Op::Or) {
+        return None;
+    }
+    let dims = static_shape(&graph.props(whole).shape)?;
+    // Each Pad with the node that adds it, last to first.
+    let (mut pads, mut node) = (Vec::new(), whole);
+    loop {
+        let (pad, rest) = match (graph.op(node), graph.sources(node)) {
+            (Op::Where, &[mask, pad, rest]) if is_inside(graph, mask, pad) => (pad, Some(rest)),
+            (Op::Or, &[rest, pad]) => (pad, Some(rest)),
+            _ => (node, None),
+        };
+        pads.push((node, pad));
+        match rest {
+            Some(rest) => node = rest,
+            None => break,
+        }
+    }
+    let shape_of = |pad: NodeId| static_shape(&graph.props(graph.source(pad, 0)).shape);
+    let is_pad = |&(_, pad): &(NodeId, NodeId)| graph.op(pad) == Op::Pad && graph.props(pad).shape.len() == dims.len();
+    if !pads.iter().all(is_pad) {
+        return None;
+    }
+    let first = shape_of(pads[0].1)?;
+    let axis = (0..dims.len()).find(|&axis| first[axis] != dims[axis])?;
+    let (rows, inner): (i64, i64) = (dims[..axis].iter().product(), dims[axis + 1..].iter().product());
+    let (mut pieces, mut end) = (Vec::with_capacity(pads.len()), dims[axis]);
+    for (node, pad) in pads {
+        let (sizes, offset) = (shape_of(pad)?, static_shape(graph.props(graph.source(pad, 1)).value.as_deref()?)?);
+        let is_whole = |other: usize| other == axis || sizes[other] == dims[other] && offset[other] == 0;
+        if !(0..dims.len()).all(is_whole) || offset[axis] + sizes[axis] != end || sizes[axis] == 0 {
+            return None;
+        }
+        end = offset[axis];
+        let place = Place::of(end * inner, sizes[axis] * inner, dims[axis] * inner, rows, graph.dtype(whole));
+        pieces.push(Piece { node, pad, source: graph.source(pad, 0), place });
+    }
+    pieces.reverse();
+    (end == 0).then_some(pieces)
+}
+
+/// Whether a mask is true where a Pad has the elements of its source.
+fn is_inside(graph: &Graph, mask: NodeId, pad: NodeId) -> bool {
+    if graph.op(mask) != Op::Pad || graph.op(pad) != Op::Pad {
+        return false;
+    }
+    let views = std::iter::successors(Some(graph.source(mask, 0)), |&node| {
+        graph.op(node).is_view().then(|| graph.source(node, 0))
+    });
+    let is_true = views.last().is_some_and(|value| matches!(graph.arg(value), Arg::Const(value) if value.bits == 1));
+    is_true && graph.sources(mask)[1..] == graph.sources(pad)[1..] && {
+        let [inside, source] = [mask, pad].map(|node| &graph.props(graph.source(node, 0)).shape);
+        inside == source
+    }
+}
+
+/// The same whole over views of its pieces.
+fn join(graph: &Graph, result: &mut Graph, whole: NodeId, pieces: &[Piece], new: &[NodeId]) -> Result<NodeId> {
+    let mut joined: Option<NodeId> = None;
+    for &Piece { node, pad, source, .. } in pieces {
+        let part = view(result, new[source.index()])?;
+        let shape = result.shape(&graph.props(source).shape)?;
+        let part = result.add(Op::Reshape, &[part, shape], Arg::None)?;
+        let [offset, shape] = [1, 2].map(|position| new[graph.source(pad, position).index()]);
+        let padded = result.add(Op::Pad, &[part, offset, shape], Arg::None)?;
+        joined = Some(match (joined, graph.op(node)) {
+            (None, _) => padded,
+            (Some(joined), Op::Or) => result.alu(Op::Or, &[joined, padded])?,
+            (Some(joined), _) => result.alu(Op::Where, &[new[graph.source(node, 0).index()], padded, joined])?,
+        });
+    }
+    Ok(joined.unwrap_or(new[whole.index()]))
+}
+
+/// Whether a kernel for each part costs less than one for all. The whole `is_stored` in any case, or would be for this.
+fn are_worth_it(graph: &Graph, parts: &[Part], is_stored: bool) -> bool {
+    let least = match () {
+        () if parts.len() >= SEVERAL => LARGE,
+        () if is_stored => LARGE_OF_FEW,
+        () => return false,
+    };
+    let nodes: Vec<NodeId> = parts.iter().map(|part| part.node).collect();
+    let fits = |Part { node, place }: &Part| {
+        count(graph, *node).is_some_and(|count| count >= least) && (place.is_contiguous() || place.row >= LONG)
+    };
+    parts.iter().all(fits) && are_different(graph, &nodes)
+}
+
 /// Whether all parts are distinct and none is a constant.
-fn are_different(graph: &Graph, node: NodeId) -> bool {
-    let sources = graph.sources(node);
-    let different: FxHashSet<NodeId> = sources.iter().map(|&source| named(graph, source).0).collect();
-    different.len() == sources.len() && different.iter().all(|&source| graph.op(source) != Op::Const)
+fn are_different(graph: &Graph, parts: &[NodeId]) -> bool {
+    let different: FxHashSet<NodeId> = parts.iter().map(|&source| named(graph, source).0).collect();
+    different.len() == parts.len() && different.iter().all(|&source| graph.op(source) != Op::Const)
 }
 
 /// The number of elements of a tensor.
@@ -111,48 +275,85 @@ fn is_aligned(graph: &Graph, part: NodeId) -> bool {
     bytes(graph, part).is_some_and(|bytes| bytes.is_multiple_of(ALIGNMENT))
 }
 
-/// Stacks whose parts are stored where they lie in it, and the parts.
+/// Wholes whose parts are stored where they lie in it, and the parts.
 #[derive(Default)]
 pub(super) struct Concats {
-    stacks: FxHashMap<NodeId, Vec<NodeId>>,
-    /// The stack of each part, and its number.
-    parts: FxHashMap<NodeId, (NodeId, usize)>,
+    wholes: FxHashMap<NodeId, Vec<NodeId>>,
+    /// The whole of each part, and its place in it.
+    parts: FxHashMap<NodeId, (NodeId, Place)>,
 }
 
 impl Concats {
     /// Those that [`parted`] has left. What is an output has memory of its own.
     pub(super) fn find(graph: &Graph, live: &[NodeId], outputs: &[NodeId]) -> Concats {
         let mut concats = Concats::default();
-        for &node in live {
-            let sources = graph.sources(node);
-            let is_new = |source: &NodeId| {
-                graph.op(*source) == Op::Reshape
-                    && graph.props(*source).shape.first().is_some_and(|dim| dim.is(1))
-                    && !outputs.contains(source)
-                    && !concats.parts.contains_key(source)
-                    && !is_leaf(graph, *source)
+        for &node in live.iter().rev() {
+            let Some(parts) = parts_of(graph, node, outputs) else { continue };
+            let is_new = |part: &Part| {
+                graph.op(part.node) == Op::Reshape
+                    && graph.props(part.node).shape.first().is_some_and(|dim| dim.is(1))
+                    && !outputs.contains(&part.node)
+                    && !concats.parts.contains_key(&part.node)
+                    && !is_leaf(graph, part.node)
             };
-            let has_parts = (is_large(graph, node) || has_groups(graph, node)) && are_different(graph, node);
-            if has_parts && sources.iter().all(is_new) {
-                concats.parts.extend(sources.iter().enumerate().map(|(number, &part)| (part, (node, number))));
-                concats.stacks.insert(node, sources.to_vec());
+            if parts.iter().all(is_new) {
+                concats.parts.extend(parts.iter().map(|part| (part.node, (node, part.place))));
+                concats.wholes.insert(node, parts.iter().map(|part| part.node).collect());
             }
         }
         concats
     }
 
-    /// The parts of a stack.
-    pub(super) fn parts(&self, stack: NodeId) -> Option<&[NodeId]> {
-        self.stacks.get(&stack).map(Vec::as_slice)
+    /// The parts of a whole.
+    pub(super) fn parts(&self, whole: NodeId) -> Option<&[NodeId]> {
+        self.wholes.get(&whole).map(Vec::as_slice)
     }
 
-    /// The stack that a tensor is part of, and the number of the part.
-    pub(super) fn part(&self, node: NodeId) -> Option<(NodeId, usize)> {
+    /// The whole that a tensor is part of, and its place in it.
+    pub(super) fn part(&self, node: NodeId) -> Option<(NodeId, Place)> {
         self.parts.get(&node).copied()
     }
 
-    /// All stacks.
-    pub(super) fn stacks(&self) -> impl Iterator<Item = NodeId> {
-        self.stacks.keys().copied()
+    /// All wholes.
+    pub(super) fn wholes(&self) -> impl Iterator<Item = NodeId> {
+        self.wholes.keys().copied()
+    }
+}
+
+/// The parts of a whole that is worth it.
+fn parts_of(graph: &Graph, node: NodeId, outputs: &[NodeId]) -> Option<Vec<Part>> {
+    if let Some(parts) = stacked(graph, node) {
+        let has_parts = are_worth_it(graph, &parts, outputs.contains(&node))
+            || has_groups(graph, node) && are_different(graph, graph.sources(node));
+        return Some(parts).filter(|_| has_parts);
+    }
+    let view = |piece: Piece| {
+        let is_view = graph.op(piece.source) == Op::Reshape;
+        is_view.then(|| Part { node: graph.source(piece.source, 0), place: piece.place })
+    };
+    let parts: Vec<Part> = pieces(graph, node)?.into_iter().map(view).collect::<Option<_>>()?;
+    are_worth_it(graph, &parts, outputs.contains(&node)).then_some(parts)
+}
+
+impl Walk<'_> {
+    /// The element of its memory that holds an element of a tensor, both counted in their own order.
+    pub(super) fn placed(&mut self, tensor: NodeId, position: NodeId) -> Result<NodeId> {
+        let Some((_, place)) = self.concats.part(tensor) else { return Ok(position) };
+        let mut placed = position;
+        if !place.is_contiguous() {
+            let row = self.indices.divide(position, place.row)?;
+            let (start, column) =
+                (self.indices.scale(row, place.stride)?, self.indices.remainder(position, place.row)?);
+            placed = self.indices.add(start, column)?;
+        }
+        self.indices.offset(placed, place.offset)
+    }
+
+    /// Elements of the memory of a tensor.
+    pub(super) fn length(&self, tensor: NodeId) -> Dim {
+        match self.concats.part(tensor) {
+            Some((_, place)) => Dim::from(place.length()),
+            None => elements(shape(self.tensors, tensor)),
+        }
     }
 }

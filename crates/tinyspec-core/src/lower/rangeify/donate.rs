@@ -29,10 +29,8 @@ const LARGE: usize = 1 << 20;
 
 /// The schedule with those of the wanted donations that can be made; with none, if they save little.
 pub(super) fn donate(mut schedule: Schedule, wanted: &[Donation]) -> Result<Schedule> {
-    // Dims are no buffers, and parts of them have several writers.
-    let graph = &schedule.graph;
-    let takes_parts = |call: &KernelCall| arguments(&schedule, call).iter().any(|&leaf| graph.op(leaf) == Op::Shrink);
-    if schedule.calls.iter().any(|call| call.takes_dims(graph) || takes_parts(call)) {
+    // Dims are no buffers.
+    if schedule.calls.iter().any(|call| call.takes_dims(&schedule.graph)) {
         return Ok(schedule);
     }
     let mut granted: Vec<Donation> = Vec::new();

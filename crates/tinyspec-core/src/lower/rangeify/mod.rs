@@ -41,14 +41,14 @@ use split_reduce::split_reduces;
 use two_level_scan::two_level_scans;
 
 use super::optimize;
-use concat::Concats;
+use concat::{Concats, Place};
 use movement::{elements, locate, shape};
 use online::Online;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
 use tinyspec_ir::{
-    AddrSpace, Arg, Builder, ContentHash, DType, Device, Error, ErrorKind, Graph, Location, NodeId, Op, Result, Shape,
-    verify,
+    AddrSpace, Arg, Builder, ContentHash, DType, Device, Dim, Error, ErrorKind, Graph, Location, NodeId, Op, Result,
+    Shape, verify,
 };
 use walk::Walk;
 
@@ -258,8 +258,8 @@ fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs, refused: &Refused)
     let online = Online::find(graph, &live, &forced, costs, &refused.families, &refused.together);
     // Kernels written by hand take whole buffers.
     let concats = if calls.is_empty() { Concats::find(graph, &live, &results) } else { Concats::default() };
-    for stack in concats.stacks() {
-        forced.entry(stack).or_insert(Reason::Parts);
+    for whole in concats.wholes() {
+        forced.entry(whole).or_insert(Reason::Parts);
     }
     let mut walk = Walk::new(graph, &live, &forced, costs, &calls, online, concats);
     walk.run(&live, &forced)?;
@@ -384,7 +384,7 @@ impl Assembly<'_> {
         let mut written = Vec::with_capacity(outputs);
         for &tensor in &closed.slots[..outputs] {
             let buffer = match walk.concats.part(tensor) {
-                Some(part) => self.part(tensor, part)?,
+                Some(part) => self.part(part)?,
                 None => self.buffer(tensor)?,
             };
             written.push((tensor, buffer));
@@ -436,25 +436,24 @@ impl Assembly<'_> {
         Ok(buffer)
     }
 
-    /// The place of a tensor node in the Buffer of the stack that it is part of.
-    fn part(&mut self, tensor: NodeId, (stack, number): (NodeId, usize)) -> Result<NodeId> {
-        let whole = match self.wholes.get(&stack) {
-            Some(&whole) => whole,
+    /// What holds a tensor node in the Buffer of the whole that it is part of.
+    fn part(&mut self, (whole, place): (NodeId, Place)) -> Result<NodeId> {
+        let buffer = match self.wholes.get(&whole) {
+            Some(&buffer) => buffer,
             None => {
-                let whole = self.buffer(stack)?;
-                self.wholes.insert(stack, whole);
-                whole
+                let buffer = self.buffer(whole)?;
+                self.wholes.insert(whole, buffer);
+                buffer
             }
         };
-        let size = elements(shape(self.tensors, tensor));
-        let offset = self.graph.shape(&Shape::from_iter([&size * number as i64]))?;
-        let size = self.graph.shape(&Shape::from_iter([size]))?;
-        self.graph.add(Op::Shrink, &[whole, offset, size], Arg::None)
+        let offset = self.graph.shape(&Shape::from_iter([Dim::from(place.start())]))?;
+        let size = self.graph.shape(&Shape::from_iter([Dim::from(place.length())]))?;
+        self.graph.add(Op::Shrink, &[buffer, offset, size], Arg::None)
     }
 
-    /// The Buffer of a stack once all of its parts are written.
-    fn whole(&mut self, stack: NodeId, parts: &[NodeId]) -> Result<NodeId> {
-        let mut sources = vec![self.wholes[&stack]];
+    /// The Buffer of a whole once all of its parts are written.
+    fn whole(&mut self, whole: NodeId, parts: &[NodeId]) -> Result<NodeId> {
+        let mut sources = vec![self.wholes[&whole]];
         for part in parts {
             let call = self.graph.source(self.places[part], 1);
             if !sources.contains(&call) {

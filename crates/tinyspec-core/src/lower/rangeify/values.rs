@@ -2,7 +2,7 @@
 
 use super::count::Count;
 use super::index::{Tuple, dim_of};
-use super::movement::{elements, locate, shape};
+use super::movement::{locate, shape};
 use super::nested;
 use super::walk::{DemandId, Met, Walk};
 use crate::lower::terms::holds;
@@ -168,8 +168,9 @@ impl Walk<'_> {
         let in_order: Tuple = layout.iter().map(|&axis| tuple[axis]).collect();
         let extents: Shape = layout.iter().map(|&axis| size[axis].clone()).collect();
         let position = self.indices.flat(&in_order, &extents)?;
+        let (position, length) = (self.placed(node, position)?, self.length(node));
         let graph = &mut self.indices.graph;
-        let length = graph.shape(&Shape::from_iter([elements(size)]))?;
+        let length = graph.shape(&Shape::from_iter([length]))?;
         let arg = Arg::Param { slot: node.0, dtype: storage(dtype), device: None, addrspace: Some(AddrSpace::Global) };
         let buffer = graph.add(Op::Param, &[length], arg)?;
         let address = graph.add(Op::Index, &[buffer, position], Arg::None)?;

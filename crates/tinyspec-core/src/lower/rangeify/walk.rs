@@ -234,7 +234,8 @@ impl<'a> Walk<'a> {
                 self.writer.insert(part, self.needs[root as usize].kernel);
             }
             let consumers = demands.len();
-            self.decisions.push(Decision { node, op: Op::Stack, materialised: true, consumers, reason: Reason::Parts });
+            let op = self.tensors.op(node);
+            self.decisions.push(Decision { node, op, materialised: true, consumers, reason: Reason::Parts });
             return self.meet(&demands, Met::Load);
         }
         if self.concats.part(node).is_some() {

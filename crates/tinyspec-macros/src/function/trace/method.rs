@@ -359,7 +359,9 @@ impl Tracer<'_> {
         let message = match &given[..] {
             [other] if !pairwise.is_empty() && !may_be(other, ParamKind::axes) => {
                 let other = source_text(other);
-                format!("`{name}` takes {takes}, found {count}\n  help: `{called}{pairwise}({other})` compares element by element")
+                format!(
+                    "`{name}` takes {takes}, found {count}\n  help: `{called}{pairwise}({other})` compares element by element"
+                )
             }
             _ => format!("`{name}` takes {takes}, found {count}\n  help: as in `{called}{name}({shown})`"),
         };

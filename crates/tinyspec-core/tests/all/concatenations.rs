@@ -1,0 +1,111 @@
+//! Joined tensors: in place or by choosing, whatever the parts are and whoever reads them.
+
+use crate::support::on_each_device;
+use proptest::prelude::*;
+use tinyspec_core::{Tensor, grad, realize_all};
+use tinyspec_ir::DType;
+
+/// How a part comes about from numbers.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Data,
+    Computed,
+    Summed,
+    /// A slice of something larger.
+    Slice,
+    /// The part before, if it has the same length.
+    Again,
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    prop_oneof![Just(Kind::Data), Just(Kind::Computed), Just(Kind::Summed), Just(Kind::Slice), Just(Kind::Again)]
+}
+
+/// Small whole numbers, which every dtype holds.
+fn numbers(seed: usize, count: usize) -> Vec<f64> {
+    (0..count).map(|i| ((i * 7 + seed * 13) % 11) as f64).collect()
+}
+
+fn tensor(data: &[f64], dims: &[usize], dtype: DType) -> Tensor {
+    Tensor::from_slice(data, dims).cast(dtype)
+}
+
+/// A part and its elements.
+fn part(kind: Kind, seed: usize, dims: [usize; 3], dtype: DType) -> (Tensor, Vec<f64>) {
+    let count = dims.iter().product();
+    let data = numbers(seed, count);
+    match kind {
+        Kind::Data | Kind::Again => (tensor(&data, &dims, dtype), data),
+        Kind::Computed => {
+            let doubled = data.iter().map(|x| 2.0 * x + 1.0).collect();
+            (tensor(&data, &dims, dtype) * 2 + 1, doubled)
+        }
+        Kind::Summed => {
+            let wide = numbers(seed, 3 * count);
+            let sums = wide.chunks(3).map(|terms| terms.iter().sum()).collect();
+            let [a, b, c] = dims;
+            (tensor(&wide, &[a, b, c, 3], dtype).sum(3, false).cast(dtype), sums)
+        }
+        Kind::Slice => {
+            let [a, b, c] = dims;
+            let wide = numbers(seed, a * (b + 2) * c);
+            let row = (b + 2) * c;
+            let inner = (0..a).flat_map(|at| wide[at * row + c..][..b * c].to_vec()).collect();
+            (tensor(&wide, &[a, b + 2, c], dtype).narrow(1, 1, b as i64), inner)
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 10 } else { 40 }))]
+
+    #[test]
+    fn parts_lie_beside_each_other(
+        outer in 1..4usize,
+        inner in 1..40usize,
+        parts in prop::collection::vec((kind(), 1..70usize), 1..12),
+        dtype in prop::sample::select(vec![DType::F32, DType::F64, DType::I32, DType::U8, DType::I64]),
+    ) {
+        on_each_device(|| {
+            let mut made: Vec<(Tensor, Vec<f64>, usize)> = Vec::new();
+            for (number, &(kind, length)) in parts.iter().enumerate() {
+                let again = made.last().filter(|last| matches!(kind, Kind::Again) && last.2 == length).cloned();
+                made.push(again.unwrap_or_else(|| {
+                    let (tensor, data) = part(kind, number, [outer, length, inner], dtype);
+                    (tensor, data, length)
+                }));
+            }
+            let rows = |at: usize| made.iter().flat_map(move |(_, data, length)| &data[at * length * inner..][..length * inner]);
+            let want: Vec<f64> = (0..outer).flat_map(rows).copied().collect();
+            let tensors: Vec<&Tensor> = made.iter().map(|part| &part.0).collect();
+            let joined = Tensor::cat(&tensors, 1);
+            let read = |tensor: &Tensor| tensor.cast(DType::F64).to_vec::<f64>();
+            assert_eq!(read(&joined)?, want, "alone");
+            // With others that read a part and the whole.
+            let joined = Tensor::cat(&tensors, 1);
+            let (first, more, sums) = (tensors[0] + 1, &joined + 1, joined.cast(DType::F64).sum(1, false));
+            realize_all(&[&joined, &first, &more, &sums])?;
+            assert_eq!(read(&joined)?, want, "with readers");
+            assert_eq!(read(&first)?, made[0].1.iter().map(|x| x + 1.0).collect::<Vec<_>>(), "the first part");
+            assert_eq!(read(&more)?, want.iter().map(|x| x + 1.0).collect::<Vec<_>>(), "what is made of it");
+            let total: f64 = want.iter().sum();
+            assert_eq!(sums.to_vec::<f64>()?.iter().sum::<f64>(), total, "sums");
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn gradients_are_those_of_the_parts(lengths in prop::collection::vec(20..90usize, 2..12), axis in 0..2i64) {
+        on_each_device(|| {
+            let dims = |length: usize| if axis == 0 { [length, 36] } else { [36, length] };
+            let parts: Vec<Tensor> =
+                lengths.iter().enumerate().map(|(seed, &length)| tensor(&numbers(seed, 36 * length), &dims(length), DType::F32)).collect();
+            let refs: Vec<&Tensor> = parts.iter().collect();
+            let loss = Tensor::cat(&refs, axis).square().sum(.., false);
+            for (part, slope) in parts.iter().zip(grad(&loss, &refs)?) {
+                assert_eq!(slope.to_vec::<f32>()?, (part * 2.0).to_vec::<f32>()?);
+            }
+            Ok(())
+        });
+    }
+}
