@@ -264,6 +264,7 @@ impl Planner<'_> {
         let stored = match () {
             () if !scattered => products,
             () if heights.iter().any(is_turned) => products * 24.0,
+            () if store.is_some_and(|store| self.shares_sets(store, lane)) => products * lanes as f64 * CROWDED_CYCLES,
             () => products * lanes as f64,
         };
         let filled = heights.iter().map(|&(origin, height)| self.share_filled(origin, height)).product::<f64>()
