@@ -4,13 +4,14 @@
 use super::moved::{Moved, Offsets};
 use super::{Node, Produced, Series, part};
 use crate::Result;
-use crate::device::{Device, Storage, device_of};
+use crate::device::{Device, Owner, Storage, device_of};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::eval::to_storage;
-use tinyspec_ir::{Const, ContentHash, DType, Op};
+use tinyspec_ir::{Const, ContentHash, DType, Op, Shape};
 
 /// Bytes of a part that may be copied: more take longer than a compilation.
 const MOST_BYTES: usize = 16 << 20;
@@ -110,12 +111,29 @@ fn number_data(node: &Node, number: Const, device: &Arc<Device>, numbers: &mut N
     if let Some((_, known)) = numbers.iter().find(|(known, _)| *known == number) {
         return Ok(known.clone());
     }
-    let bytes = number.dtype.size();
-    let data = Storage::allocate(device, bytes, &node.owner())?;
-    data.write(&to_storage(number.dtype, number.bits).to_le_bytes()[..bytes])?;
-    let data = Arc::new(data);
+    let data = Arc::new(stored(number, device, &node.owner())?);
     numbers.push((number, data.clone()));
     Ok(data)
+}
+
+fn stored(number: Const, device: &Arc<Device>, owner: &Owner) -> Result<Storage> {
+    let bytes = number.dtype.size();
+    let data = Storage::allocate(device, bytes, owner)?;
+    data.write(&to_storage(number.dtype, number.bits).to_le_bytes()[..bytes])?;
+    Ok(data)
+}
+
+/// A number that is known to change, as data.
+///
+/// # Errors
+/// When there is no memory for it.
+pub(crate) fn number_as_data(
+    number: Const,
+    device: &Arc<Device>,
+    line: &'static Location<'static>,
+) -> Result<Arc<Node>> {
+    let owner = Owner::tensor(number.dtype, &Shape::new(), Some(line));
+    Ok(Node::literal_buffer(Arc::new(stored(number, device, &owner)?), number, line)?)
 }
 
 fn part_data(node: &Arc<Node>, whole: &Arc<Storage>, start: usize) -> Result<Option<Change>> {

@@ -10,6 +10,8 @@ use tinyspec_ir::{Const, ContentHasher, DType};
 
 /// Values in one place for which programs are compiled; with the next they are data.
 const FEW: usize = 3;
+/// The same for parameters of a method, whose numbers and windows are counted after that.
+const FEW_PARAMETERS: usize = 2;
 /// The same for sequences of values, since places with few values each can have many together.
 const FEW_SEQUENCES: usize = 16;
 
@@ -43,7 +45,11 @@ pub(crate) enum Place {
 impl Place {
     /// Values for which programs are compiled.
     fn few(self) -> usize {
-        if matches!(self, Place::All(..)) { FEW_SEQUENCES } else { FEW }
+        match self {
+            Place::All(..) => FEW_SEQUENCES,
+            Place::Method(_) => FEW_PARAMETERS,
+            _ => FEW,
+        }
     }
 
     fn has_sizes(self) -> bool {
@@ -84,35 +90,45 @@ pub(crate) fn is_one_of_few(line: Line, place: Place, value: Const) -> bool {
 /// The values of one program, with what they are of.
 pub(crate) struct Produced<T> {
     values: SmallVec<[(Line, Place, Const, T); 8]>,
-    /// How many there are of each series, and a hash of them.
-    series: FxHashMap<(Line, Series), (u32, ContentHasher)>,
+    /// How many there are of each series.
+    counts: FxHashMap<(Line, Series), u32>,
 }
 
 impl<T> Produced<T> {
     pub fn new() -> Produced<T> {
-        Produced { values: SmallVec::new(), series: FxHashMap::default() }
+        Produced { values: SmallVec::new(), counts: FxHashMap::default() }
     }
 
     /// The next value of a series, in the order of the program.
     pub fn push(&mut self, line: Line, series: Series, value: Const, of: T) {
-        let (count, hasher) = self.series.entry((line, series)).or_default();
+        let count = self.counts.entry((line, series)).or_default();
         *count += 1;
-        value.hash(hasher);
         self.values.push((line, Place::Nth(series, *count), value, of));
     }
 
-    /// What the values are of that are data, as lines have produced too many different ones in their place, or too many different series.
+    /// What the values are of that are data, as lines have produced too many different ones in their place, or too many different series
+    /// beside these.
     pub fn changing(self) -> impl Iterator<Item = (Line, T)> {
-        let several = self.series.iter().filter(|(_, (count, _))| *count > 1);
-        let changes = several.filter(|&(&(line, series), (count, hasher))| {
-            let hash = Const { dtype: DType::U64, bits: hasher.content_hash().0 as u64 };
-            !is_one_of_few(line, Place::All(series, *count), hash)
-        });
-        let changing: FxHashSet<(Line, Series)> = changes.map(|(&series, _)| series).collect();
-        self.values.into_iter().filter_map(move |(line, place, value, of)| {
+        let mut rests: FxHashMap<(Line, Series), ContentHasher> = FxHashMap::default();
+        let mut is_changing: SmallVec<[bool; 8]> = SmallVec::with_capacity(self.values.len());
+        for &(line, place, value, _) in &self.values {
             let is_one_of_few = is_one_of_few(line, place, value);
-            let Place::Nth(series, _) = place else { return None };
-            (!is_one_of_few || changing.contains(&(line, series))).then_some((line, of))
+            is_changing.push(!is_one_of_few);
+            if let Place::Nth(series, _) = place
+                && is_one_of_few
+                && self.counts[&(line, series)] > 1
+            {
+                (place, value).hash(rests.entry((line, series)).or_default());
+            }
+        }
+        let is_many = |&((line, series), ref rest): &((Line, Series), ContentHasher)| {
+            let rest = Const { dtype: DType::U64, bits: rest.content_hash().0 as u64 };
+            !is_one_of_few(line, Place::All(series, self.counts[&(line, series)]), rest)
+        };
+        let many: FxHashSet<(Line, Series)> = rests.into_iter().filter(is_many).map(|(series, _)| series).collect();
+        self.values.into_iter().zip(is_changing).filter_map(move |((line, place, _, of), is_changing)| {
+            let is_of_many = matches!(place, Place::Nth(series, _) if many.contains(&(line, series)));
+            (is_changing || is_of_many).then_some((line, of))
         })
     }
 }

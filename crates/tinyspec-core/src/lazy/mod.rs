@@ -20,6 +20,7 @@ mod unread;
 pub use body::Body;
 pub(crate) use builder::{LazyBuilder, Results};
 pub(crate) use callify::Walk;
+pub(crate) use changing::number_as_data;
 pub(crate) use composition::Method;
 pub(crate) use handle::Handle;
 pub(crate) use history::{History, Opening, Program, ends_gradients, oldest};

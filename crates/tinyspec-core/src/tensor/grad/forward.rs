@@ -3,7 +3,7 @@
 use super::Call;
 use crate::Result;
 use crate::lazy::callify::Opened;
-use crate::lazy::{LazyBuilder, Node, Walk};
+use crate::lazy::{LazyBuilder, Node, Walk, number_as_data};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::Hash;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ enum Source {
 #[derive(Clone)]
 pub(super) enum Value {
     Node(Arc<Node>),
-    /// A number of a past run.
+    /// A number of a past run, which changes from run to run.
     Number(Const),
 }
 
@@ -79,14 +79,15 @@ impl Forward {
     }
 
     /// The value at a position as an operand.
-    pub fn value(&self, position: u32, builder: &mut LazyBuilder) -> NodeId {
-        match &self.source {
-            Source::Walk(walk) => builder.import(walk.node(position).clone()),
+    pub fn value(&self, position: u32, builder: &mut LazyBuilder, call: &Call) -> Result<NodeId> {
+        let node = match &self.source {
+            Source::Walk(walk) => walk.node(position).clone(),
             Source::Opened(_, values) => match &values[position as usize].1 {
-                Value::Node(node) => builder.import(node.clone()),
-                Value::Number(number) => builder.number(*number),
+                Value::Node(node) => node.clone(),
+                Value::Number(number) => number_as_data(*number, &call.device()?, call.location)?,
             },
-        }
+        };
+        Ok(builder.import(node))
     }
 
     /// Records that a gradient has been taken through the values.

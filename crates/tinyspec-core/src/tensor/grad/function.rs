@@ -9,7 +9,6 @@ use crate::lazy::callify::param;
 use crate::lazy::{Body, LazyBuilder, Node, is_moved, window};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
-use std::panic::Location;
 use std::sync::{Arc, LazyLock};
 use tinyspec_ir::{Builder, ContentHash, Graph, NodeId, Op};
 
@@ -45,7 +44,7 @@ pub(super) fn of(call: &Call, mut forward: Forward) -> Result<Vec<Option<Tensor>
             gradients
         }
     };
-    let tensors = gradients.function_of(&forward, call.location)?;
+    let tensors = gradients.function_of(&forward, call)?;
     forward.become_differentiated();
     Ok(tensors)
 }
@@ -100,16 +99,19 @@ impl Gradients {
     }
 
     /// Calls the Function with values of the forward pass.
-    fn function_of(&self, forward: &Forward, line: &'static Location<'static>) -> Result<Vec<Option<Tensor>>> {
-        let mut builder = LazyBuilder::new(line);
-        let arguments: Vec<NodeId> =
-            self.arguments.iter().map(|&position| forward.value(position, &mut builder)).collect();
+    fn function_of(&self, forward: &Forward, call: &Call) -> Result<Vec<Option<Tensor>>> {
+        let mut builder = LazyBuilder::new(call.location);
+        let arguments: Vec<NodeId> = self
+            .arguments
+            .iter()
+            .map(|&position| forward.value(position, &mut builder, call))
+            .collect::<Result<_>>()?;
         let results = builder.call(&self.tuple, &arguments)?;
         let mut tensor = |gradient: Gradient| -> Result<Tensor> {
             let node = match gradient {
                 Gradient::Result(number) => results[number as usize],
                 Gradient::Value(position) => {
-                    let node = forward.value(position, &mut builder);
+                    let node = forward.value(position, &mut builder, call)?;
                     value_as_gradient(&mut builder, node)?
                 }
             };

@@ -5,6 +5,7 @@ mod function;
 mod nodes;
 
 use super::Tensor;
+use crate::device::{Device, device_of};
 use crate::execute::settled_walk;
 use crate::lazy::callify::Opened;
 use crate::lazy::{LazyBuilder, Node, Walk};
@@ -152,6 +153,11 @@ struct Derived {
 impl Call<'_> {
     fn located(&self, error: tinyspec_ir::Error) -> Error {
         error.at(self.location).into()
+    }
+
+    /// Where the gradients are computed.
+    fn device(&self) -> Result<Arc<Device>> {
+        device_of(self.wanted.iter().map(|wanted| wanted.device()))
     }
 
     /// The graph of a walk whose roots are the loss and the wanted tensors.

@@ -126,6 +126,7 @@ pub(super) fn may_be(argument: &Expr, kind: ParamKind) -> bool {
             Expr::Lit(literal) => match &literal.lit {
                 syn::Lit::Bool(_) => kind == ParamKind::flag,
                 syn::Lit::Str(_) => kind == ParamKind::text,
+                syn::Lit::Float(_) => matches!(kind, ParamKind::tensor | ParamKind::float),
                 _ => !matches!(kind, ParamKind::flag | ParamKind::text | ParamKind::dtype | ParamKind::tensors),
             },
             Expr::Reference(_) => matches!(kind, ParamKind::tensor | ParamKind::tensors),
