@@ -248,6 +248,8 @@ impl Walk {
         let mut walk = Walk::new();
         let mut positions: FxHashMap<Who, u32> = FxHashMap::default();
         positions.reserve(SOME);
+        // Positions of numbers and parts that are inputs, by their memory.
+        let mut changed: FxHashMap<*const Storage, u32> = FxHashMap::default();
         walk.entries.reserve(SOME);
         let mut hasher = ContentHasher::default();
         // Nodes that are being walked, each a source of the one before.
@@ -302,9 +304,19 @@ impl Walk {
                         (sources.into_iter().take(1).chain([moved.0.clone()]).collect(), true)
                     }
                     (View::Lazy(sources), _) => (needed(&node, sources), false),
-                    (View::Realised(storage), _) => {
+                    (View::Realised(storage), change) => {
+                        // Numbers and parts that are one have one memory.
+                        let shared =
+                            storage.as_ref().filter(|_| matches!(change, Some(Change::Number(_) | Change::Part(_))));
+                        let shared = shared.map(Arc::as_ptr);
+                        if let Some(&known) = shared.and_then(|shared| changed.get(&shared)) {
+                            positions.insert(key, known);
+                            walk.meet_again(known, &node);
+                            break 'done Some(known);
+                        }
                         let position = walk.leaf(node, storage, &mut hasher);
                         positions.insert(key, position);
+                        changed.extend(shared.map(|shared| (shared, position)));
                         break 'done Some(position);
                     }
                     (View::Overwritten, _) => {

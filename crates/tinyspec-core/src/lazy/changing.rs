@@ -2,7 +2,7 @@
 //! are inputs of the compiled program instead of parts of it, so that one program serves all of them.
 
 use super::moved::{Moved, Offsets};
-use super::{Node, Produced, Series, part};
+use super::{Class, Node, Produced, Series, part};
 use crate::Result;
 use crate::device::{Device, Owner, Storage, device_of};
 use rustc_hash::FxHashMap;
@@ -17,6 +17,7 @@ use tinyspec_ir::{Const, ContentHash, DType, Op, Shape};
 const MOST_BYTES: usize = 16 << 20;
 
 /// What replaces a node in a compiled program.
+#[derive(Clone)]
 pub(crate) enum Change {
     /// Memory that holds the value of a number.
     Number(Arc<Storage>),
@@ -28,9 +29,6 @@ pub(crate) enum Change {
 
 /// The nodes that are inputs of a compiled program instead of parts of it, by hash.
 pub(crate) type Changing = FxHashMap<ContentHash, Change>;
-
-/// The numbers of a program that are in memory.
-type Numbers = SmallVec<[(Const, Arc<Storage>); 8]>;
 
 /// What a line may produce anew in each run.
 enum Value {
@@ -77,14 +75,29 @@ pub(super) fn changing<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>, roots: &[
         produced.push(line, value.series(), value.number(), (node, value));
     }
     let device = device_of(roots.iter().map(|root| root.device()))?;
-    let (mut changing, mut numbers) = (Changing::default(), Numbers::new());
-    for (line, (node, value)) in produced.changing() {
-        let change = match value {
-            Value::Number(number) => Some(Change::Number(number_data(node, number, &device, &mut numbers)?)),
-            Value::Part(whole, start) => part_data(node, &whole, start)?,
-            Value::Window(offsets) => Some(Change::Moved(offsets.moved(&device, line)?)),
+    let mut changing = Changing::default();
+    let mut known: FxHashMap<Class, SmallVec<[(Option<Arc<Storage>>, Change); 1]>> = FxHashMap::default();
+    for (class, (node, value)) in produced.changing() {
+        // Parts of one tensor at least.
+        let whole = if let Value::Part(whole, _) = &value { Some(whole.clone()) } else { None };
+        let is_same = |other: &Option<Arc<Storage>>| match (&whole, other) {
+            (Some(whole), Some(other)) => Arc::ptr_eq(whole, other),
+            (whole, other) => whole.is_none() && other.is_none(),
         };
-        changing.extend(change.map(|change| (node.hash, change)));
+        let of_class = known.entry(class).or_default();
+        if let Some((_, change)) = of_class.iter().find(|(other, _)| is_same(other)) {
+            changing.insert(node.hash, change.clone());
+            continue;
+        }
+        let change = match value {
+            Value::Number(number) => Some(Change::Number(Arc::new(stored(number, &device, &node.owner())?))),
+            Value::Part(whole, start) => part_data(node, &whole, start)?,
+            Value::Window(offsets) => Some(Change::Moved(offsets.moved(&device, class.line)?)),
+        };
+        if let Some(change) = change {
+            of_class.push((whole, change.clone()));
+            changing.insert(node.hash, change);
+        }
     }
     Ok(changing)
 }
@@ -104,16 +117,6 @@ pub(super) fn moved_windows(part: &Arc<Node>) -> Result<Changing> {
         node = source;
     }
     Ok(windows)
-}
-
-/// Memory that holds `number`: that of an equal one of the same program, if there is one among `numbers`.
-fn number_data(node: &Node, number: Const, device: &Arc<Device>, numbers: &mut Numbers) -> Result<Arc<Storage>> {
-    if let Some((_, known)) = numbers.iter().find(|(known, _)| *known == number) {
-        return Ok(known.clone());
-    }
-    let data = Arc::new(stored(number, device, &node.owner())?);
-    numbers.push((number, data.clone()));
-    Ok(data)
 }
 
 fn stored(number: Const, device: &Arc<Device>, owner: &Owner) -> Result<Storage> {

@@ -107,18 +107,21 @@ impl<T> Produced<T> {
     }
 
     /// What the values are of that are data, as lines have produced too many different ones in their place, or too many different series
-    /// beside these.
-    pub fn changing(self) -> impl Iterator<Item = (Line, T)> {
+    /// beside these; with the values that have been equal in all programs so far in one class.
+    pub fn changing(self) -> impl Iterator<Item = (Class, T)> {
         let mut rests: FxHashMap<(Line, Series), ContentHasher> = FxHashMap::default();
+        let mut all: FxHashMap<(Line, Series), Values> = FxHashMap::default();
         let mut is_changing: SmallVec<[bool; 8]> = SmallVec::with_capacity(self.values.len());
         for &(line, place, value, _) in &self.values {
             let is_one_of_few = is_one_of_few(line, place, value);
             is_changing.push(!is_one_of_few);
             if let Place::Nth(series, _) = place
-                && is_one_of_few
                 && self.counts[&(line, series)] > 1
             {
-                (place, value).hash(rests.entry((line, series)).or_default());
+                all.entry((line, series)).or_default().push(value);
+                if is_one_of_few {
+                    (place, value).hash(rests.entry((line, series)).or_default());
+                }
             }
         }
         let is_many = |&((line, series), ref rest): &((Line, Series), ContentHasher)| {
@@ -126,9 +129,41 @@ impl<T> Produced<T> {
             !is_one_of_few(line, Place::All(series, self.counts[&(line, series)]), rest)
         };
         let many: FxHashSet<(Line, Series)> = rests.into_iter().filter(is_many).map(|(series, _)| series).collect();
+        let classes: FxHashMap<(Line, Series), Classes> =
+            all.into_iter().map(|((line, series), values)| ((line, series), classes(line, series, &values))).collect();
         self.values.into_iter().zip(is_changing).filter_map(move |((line, place, _, of), is_changing)| {
-            let is_of_many = matches!(place, Place::Nth(series, _) if many.contains(&(line, series)));
-            (is_changing || is_of_many).then_some((line, of))
+            let Place::Nth(series, number) = place else { return None };
+            let number = classes.get(&(line, series)).and_then(|classes| classes.get(number as usize - 1)).copied();
+            let class = Class { line, series, number: number.unwrap_or_default() };
+            (is_changing || many.contains(&(line, series))).then_some((class, of))
         })
     }
+}
+
+/// Values of a line that have always been equal, such as a rate that is used several times: they are one, as equal constants are. Two that
+/// were different once are not one again, whatever they are by chance.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Class {
+    pub line: Line,
+    series: Series,
+    number: u32,
+}
+
+/// The class of each value of a series.
+type Classes = SmallVec<[u32; 8]>;
+
+/// Splits the classes that series of this length had so far where `values` differ.
+fn classes(line: Line, series: Series, values: &[Const]) -> Classes {
+    static KNOWN: LazyLock<Mutex<FxHashMap<(Line, Series, usize), Classes>>> = LazyLock::new(Mutex::default);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.len() >= MOST {
+        known.clear();
+    }
+    let classes = known.entry((line, series, values.len())).or_insert_with(|| SmallVec::from_elem(0, values.len()));
+    let mut split: FxHashMap<(u32, Const), u32> = FxHashMap::default();
+    for (class, &value) in classes.iter_mut().zip(values) {
+        let next = split.len() as u32;
+        *class = *split.entry((*class, value)).or_insert(next);
+    }
+    classes.clone()
 }

@@ -25,7 +25,7 @@ pub(crate) use composition::Method;
 pub(crate) use handle::Handle;
 pub(crate) use history::{History, Opening, Program, ends_gradients, oldest};
 pub(crate) use identity::{Identity, Who};
-pub(crate) use literals::{Place, Produced, Series, is_one_of_few};
+pub(crate) use literals::{Class, Place, Produced, Series, is_one_of_few};
 pub(crate) use moved::{is_moved, window};
 pub(crate) use node::{Node, Sources, View};
 pub(crate) use part::{part, within};

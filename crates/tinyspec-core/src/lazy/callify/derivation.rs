@@ -4,7 +4,7 @@ use super::{Entry, KeyPart, Opening, Positions, Walk, called};
 use crate::device::device_of;
 use crate::error::Result;
 use crate::lazy::moved::{Moved, Offsets};
-use crate::lazy::{Node, Produced, Series};
+use crate::lazy::{Class, Node, Produced, Series};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -32,7 +32,10 @@ impl Walk {
     /// # Errors
     /// When there is no memory for the offsets.
     pub fn with_moved_windows(self, wanted: &[Arc<Node>]) -> Result<Walk> {
-        let is_window = |entry: &Entry| matches!(entry.node.op, Op::Shrink | Op::Pad) && entry.leaf.is_none();
+        let is_single = |node: &Node| !matches!(node.device(), Some(Device::Many(_)));
+        let is_window = |entry: &Entry| {
+            matches!(entry.node.op, Op::Shrink | Op::Pad) && entry.leaf.is_none() && is_single(&entry.node)
+        };
         // Within a trace, data would become part of the function.
         if self.has_placeholder || !self.entries.iter().any(is_window) {
             return Ok(self);
@@ -48,9 +51,15 @@ impl Walk {
             }
         }
         let mut moved: FxHashMap<usize, Moved> = FxHashMap::default();
-        for (line, (position, offsets)) in windows.changing() {
+        let mut known: FxHashMap<Class, Moved> = FxHashMap::default();
+        for (class, (position, offsets)) in windows.changing() {
             let device = device_of([self.entries[position].node.device()].into_iter())?;
-            moved.insert(position, offsets.moved(&device, line)?);
+            let offsets = match known.get(&class) {
+                Some(known) => known.clone(),
+                None => offsets.moved(&device, class.line)?,
+            };
+            known.insert(class, offsets.clone());
+            moved.insert(position, offsets);
         }
         if moved.is_empty() {
             return Ok(self);

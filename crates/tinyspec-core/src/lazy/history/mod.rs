@@ -260,7 +260,14 @@ impl Computed {
     /// How a part is made of the whole tensor; none where that is being overwritten. It is elsewhere in each run, so its offsets are data.
     fn of_part(part: &Arc<Node>) -> Result<Option<Computed>> {
         let windows = moved_windows(part)?;
-        let Some(history) = History::of_tensors(std::slice::from_ref(part), &windows)? else { return Ok(None) };
+        let Some(mut history) = History::of_tensors(std::slice::from_ref(part), &windows)? else { return Ok(None) };
+        // A part is no run: if the whole tensor is the last that is remembered, it is forgotten rather than the part.
+        if !history.is_remembered()
+            && let Some(history) = Arc::get_mut(&mut history)
+        {
+            history.inputs.iter_mut().for_each(|input| input.past = Past::Forgotten);
+            (history.generation, history.bytes) = (0, history.own_bytes);
+        }
         let output = history.program.outputs.first().copied();
         Ok(output.map(|output| Computed { history, output, held: None }))
     }

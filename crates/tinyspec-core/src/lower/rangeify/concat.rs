@@ -70,16 +70,17 @@ impl Place {
 pub fn parted(graph: &Graph, outputs: &[NodeId]) -> Result<Option<(Graph, Vec<NodeId>)>> {
     let live = graph.reachable_outside_bodies(outputs);
     let results: Vec<NodeId> = outputs.iter().map(|&output| held_in(graph, output)).collect();
+    let reads = Reads::of(graph, &live, &results);
     let mut joined: FxHashMap<NodeId, Vec<Piece>> = FxHashMap::default();
     // The Where of one whole joins the first parts of another one.
     for &node in live.iter().rev() {
         let Some(pieces) = pieces(graph, node) else { continue };
         let parts: Vec<Part> = pieces.iter().map(|piece| Part { node: piece.source, place: piece.place }).collect();
-        if are_worth_it(graph, &parts, results.contains(&node)) {
+        if are_worth_it(graph, &parts, reads.kind(node)) {
             joined.insert(node, pieces);
         }
     }
-    let tensors_of_part = |node: NodeId| tensors_of_part(graph, node, results.contains(&node));
+    let tensors_of_part = |node: NodeId| tensors_of_part(graph, node, reads.kind(node));
     if joined.is_empty() && !live.iter().any(|&node| tensors_of_part(node).is_some()) {
         return Ok(None);
     }
@@ -125,8 +126,8 @@ fn group(graph: &mut Graph, tensors: &[NodeId], count: usize) -> Result<NodeId> 
 }
 
 /// The number of tensors in each part of a stack; `None` if the stack is not divided.
-fn tensors_of_part(graph: &Graph, node: NodeId, is_stored: bool) -> Option<usize> {
-    if are_worth_it(graph, &stacked(graph, node)?, is_stored) {
+fn tensors_of_part(graph: &Graph, node: NodeId, read: Read) -> Option<usize> {
+    if are_worth_it(graph, &stacked(graph, node)?, read) {
         return Some(1);
     }
     let sources = graph.sources(node);
@@ -242,12 +243,53 @@ fn join(graph: &Graph, result: &mut Graph, whole: NodeId, pieces: &[Piece], new:
     Ok(joined.unwrap_or(new[whole.index()]))
 }
 
-/// Whether a kernel for each part costs less than one for all. The whole `is_stored` in any case, or would be for this.
-fn are_worth_it(graph: &Graph, parts: &[Part], is_stored: bool) -> bool {
-    let least = match () {
-        () if parts.len() >= SEVERAL => LARGE,
-        () if is_stored => LARGE_OF_FEW,
-        () => return false,
+/// What becomes of a value.
+#[derive(Clone, Copy, PartialEq)]
+enum Read {
+    /// It is stored in any case.
+    Stored,
+    /// All of it is read.
+    Whole,
+    /// Somebody may read only a part of it.
+    Partly,
+}
+
+/// How the values of a graph are read.
+struct Reads<'a> {
+    results: &'a [NodeId],
+    partly: FxHashSet<NodeId>,
+}
+
+impl Reads<'_> {
+    fn of<'a>(graph: &Graph, live: &[NodeId], results: &'a [NodeId]) -> Reads<'a> {
+        let mut partly = FxHashSet::default();
+        for &node in live.iter().rev() {
+            let op = graph.op(node);
+            let narrows =
+                matches!(op, Op::Shrink | Op::Index) || partly.contains(&node) && (op.is_view() || op.is_elementwise());
+            if narrows {
+                let count = if op.is_elementwise() { graph.sources(node).len() } else { 1 };
+                partly.extend(&graph.sources(node)[..count]);
+            }
+        }
+        Reads { results, partly }
+    }
+
+    fn kind(&self, node: NodeId) -> Read {
+        match () {
+            () if self.results.contains(&node) => Read::Stored,
+            () if self.partly.contains(&node) => Read::Partly,
+            () => Read::Whole,
+        }
+    }
+}
+
+/// Whether a kernel for each part costs less than one for all.
+fn are_worth_it(graph: &Graph, parts: &[Part], read: Read) -> bool {
+    let least = match read {
+        Read::Stored | Read::Whole if parts.len() >= SEVERAL => LARGE,
+        Read::Stored => LARGE_OF_FEW,
+        _ => return false,
     };
     let nodes: Vec<NodeId> = parts.iter().map(|part| part.node).collect();
     let fits = |Part { node, place }: &Part| {
@@ -281,14 +323,17 @@ pub(super) struct Concats {
     wholes: FxHashMap<NodeId, Vec<NodeId>>,
     /// The whole of each part, and its place in it.
     parts: FxHashMap<NodeId, (NodeId, Place)>,
+    /// Wholes of parts whose memory overlaps: rows of one lie between those of another, or both have elements in an aligned line.
+    overlapping: FxHashSet<NodeId>,
 }
 
 impl Concats {
     /// Those that [`parted`] has left. What is an output has memory of its own.
     pub(super) fn find(graph: &Graph, live: &[NodeId], outputs: &[NodeId]) -> Concats {
         let mut concats = Concats::default();
+        let reads = Reads::of(graph, live, outputs);
         for &node in live.iter().rev() {
-            let Some(parts) = parts_of(graph, node, outputs) else { continue };
+            let Some(parts) = parts_of(graph, node, reads.kind(node)) else { continue };
             let is_new = |part: &Part| {
                 graph.op(part.node) == Op::Reshape
                     && graph.props(part.node).shape.first().is_some_and(|dim| dim.is(1))
@@ -298,6 +343,9 @@ impl Concats {
             };
             if parts.iter().all(is_new) {
                 concats.parts.extend(parts.iter().map(|part| (part.node, (node, part.place))));
+                if parts.iter().any(|Part { place, .. }| !place.is_contiguous() || place.offset > 0) {
+                    concats.overlapping.insert(node);
+                }
                 concats.wholes.insert(node, parts.iter().map(|part| part.node).collect());
             }
         }
@@ -314,6 +362,11 @@ impl Concats {
         self.parts.get(&node).copied()
     }
 
+    /// The same of a part whose memory overlaps that of another one.
+    pub(super) fn overlapping(&self, node: NodeId) -> Option<(NodeId, Place)> {
+        self.part(node).filter(|(whole, _)| self.overlapping.contains(whole))
+    }
+
     /// All wholes.
     pub(super) fn wholes(&self) -> impl Iterator<Item = NodeId> {
         self.wholes.keys().copied()
@@ -321,10 +374,10 @@ impl Concats {
 }
 
 /// The parts of a whole that is worth it.
-fn parts_of(graph: &Graph, node: NodeId, outputs: &[NodeId]) -> Option<Vec<Part>> {
+fn parts_of(graph: &Graph, node: NodeId, read: Read) -> Option<Vec<Part>> {
     if let Some(parts) = stacked(graph, node) {
-        let has_parts = are_worth_it(graph, &parts, outputs.contains(&node))
-            || has_groups(graph, node) && are_different(graph, graph.sources(node));
+        let has_parts =
+            are_worth_it(graph, &parts, read) || has_groups(graph, node) && are_different(graph, graph.sources(node));
         return Some(parts).filter(|_| has_parts);
     }
     let view = |piece: Piece| {
@@ -332,7 +385,7 @@ fn parts_of(graph: &Graph, node: NodeId, outputs: &[NodeId]) -> Option<Vec<Part>
         is_view.then(|| Part { node: graph.source(piece.source, 0), place: piece.place })
     };
     let parts: Vec<Part> = pieces(graph, node)?.into_iter().map(view).collect::<Option<_>>()?;
-    are_worth_it(graph, &parts, outputs.contains(&node)).then_some(parts)
+    are_worth_it(graph, &parts, read).then_some(parts)
 }
 
 impl Walk<'_> {

@@ -316,10 +316,18 @@ fn renewed(graph: &mut Graph, state: NodeId, new: &mut FxHashMap<NodeId, NodeId>
     if let Some(&known) = new.get(&state) {
         return Ok(known);
     }
+    let sources = graph.sources(state).to_vec();
+    if graph.op(state) == Op::Shrink {
+        let whole = renewed(graph, sources[0], new)?;
+        return if whole == sources[0] {
+            Ok(state)
+        } else {
+            graph.add(Op::Shrink, &[whole, sources[1], sources[2]], Arg::None)
+        };
+    }
     if graph.op(state) != Op::After {
         return Ok(state);
     }
-    let sources = graph.sources(state).to_vec();
     let mut after = vec![renewed(graph, sources[0], new)?];
     after.extend(sources[1..].iter().filter_map(|call| new.get(call)));
     let renewed = if after.len() == 1 { after[0] } else { graph.add(Op::After, &after, Arg::None)? };

@@ -357,7 +357,7 @@ impl Assembly<'_> {
         apart: &mut Vec<NodeId>,
     ) -> Result<Vec<KernelCall>> {
         let running: usize = members.iter().map(|&member| walk.kernels[member].running.len()).sum();
-        let buffers = self.buffers.len();
+        let (buffers, wholes) = (self.buffers.len(), self.wholes.clone());
         let call = self.call(walk, members, values)?;
         if running < 2 || optimize::windows::agree(&self.graph, call.kernel)? {
             return Ok(vec![call]);
@@ -369,7 +369,7 @@ impl Assembly<'_> {
             return Ok(vec![call]);
         }
         self.buffers.truncate(buffers);
-        self.wholes.retain(|_, whole| self.buffers.contains(whole));
+        self.wholes = wholes;
         let mut calls = Vec::new();
         for &member in members {
             calls.extend(self.calls(walk, &[member], values, apart)?);
@@ -391,9 +391,10 @@ impl Assembly<'_> {
             sources.push(buffer);
         }
         for &tensor in &closed.slots[outputs..] {
-            sources.push(match walk.concats.parts(tensor) {
-                Some(parts) => self.whole(tensor, parts)?,
-                None => self.place(tensor)?,
+            sources.push(match (walk.concats.parts(tensor), walk.concats.overlapping(tensor)) {
+                (Some(parts), _) => self.whole(walk, tensor, parts)?,
+                (None, Some(part)) => self.part(part)?,
+                (None, None) => self.place(tensor)?,
             });
         }
         for dim in &closed.dims {
@@ -403,6 +404,11 @@ impl Assembly<'_> {
         for (tensor, buffer) in written {
             let after = self.graph.add(Op::After, &[buffer, node], Arg::None)?;
             self.places.insert(tensor, after);
+        }
+        // Calls that touch the same memory come one after the other.
+        for (whole, _) in closed.slots.iter().filter_map(|&tensor| walk.concats.overlapping(tensor)) {
+            let state = self.graph.add(Op::After, &[self.wholes[&whole], node], Arg::None)?;
+            self.wholes.insert(whole, state);
         }
         let mut locations: Vec<Location> = Vec::new();
         for &member in members {
@@ -438,8 +444,8 @@ impl Assembly<'_> {
 
     /// What holds a tensor node in the Buffer of the whole that it is part of.
     fn part(&mut self, (whole, place): (NodeId, Place)) -> Result<NodeId> {
-        let buffer = match self.wholes.get(&whole) {
-            Some(&buffer) => buffer,
+        let state = match self.wholes.get(&whole) {
+            Some(&state) => state,
             None => {
                 let buffer = self.buffer(whole)?;
                 self.wholes.insert(whole, buffer);
@@ -448,11 +454,14 @@ impl Assembly<'_> {
         };
         let offset = self.graph.shape(&Shape::from_iter([Dim::from(place.start())]))?;
         let size = self.graph.shape(&Shape::from_iter([Dim::from(place.length())]))?;
-        self.graph.add(Op::Shrink, &[buffer, offset, size], Arg::None)
+        self.graph.add(Op::Shrink, &[state, offset, size], Arg::None)
     }
 
     /// The Buffer of a whole once all of its parts are written.
-    fn whole(&mut self, whole: NodeId, parts: &[NodeId]) -> Result<NodeId> {
+    fn whole(&mut self, walk: &Walk, whole: NodeId, parts: &[NodeId]) -> Result<NodeId> {
+        if parts.iter().any(|&part| walk.concats.overlapping(part).is_some()) {
+            return Ok(self.wholes[&whole]);
+        }
         let mut sources = vec![self.wholes[&whole]];
         for part in parts {
             let call = self.graph.source(self.places[part], 1);
@@ -486,7 +495,7 @@ impl Assembly<'_> {
 
     fn output(&mut self, walk: &Walk, tensor: NodeId) -> Result<NodeId> {
         if let Some(parts) = walk.concats.parts(tensor) {
-            return self.whole(tensor, parts);
+            return self.whole(walk, tensor, parts);
         }
         match self.places.get(&tensor) {
             Some(&place) => Ok(place),

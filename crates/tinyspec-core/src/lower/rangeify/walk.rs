@@ -231,6 +231,8 @@ impl<'a> Walk<'a> {
             // Who reads the whole waits for the kernels of the parts.
             for part in parts {
                 let root = self.new_kernel(part)?;
+                let kernel = self.needs[root as usize].kernel;
+                self.kernels[kernel].is_alone = self.concats.overlapping(part).is_some();
                 self.writer.insert(part, self.needs[root as usize].kernel);
             }
             let consumers = demands.len();
