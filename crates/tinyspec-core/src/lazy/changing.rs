@@ -76,26 +76,27 @@ pub(super) fn changing<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>, roots: &[
     }
     let device = device_of(roots.iter().map(|root| root.device()))?;
     let mut changing = Changing::default();
-    let mut known: FxHashMap<Class, SmallVec<[(Option<Arc<Storage>>, Change); 1]>> = FxHashMap::default();
+    let mut known: FxHashMap<Class, SmallVec<[(&Arc<Node>, Value, Change); 1]>> = FxHashMap::default();
     for (class, (node, value)) in produced.changing() {
-        // Parts of one tensor at least.
-        let whole = if let Value::Part(whole, _) = &value { Some(whole.clone()) } else { None };
-        let is_same = |other: &Option<Arc<Storage>>| match (&whole, other) {
-            (Some(whole), Some(other)) => Arc::ptr_eq(whole, other),
-            (whole, other) => whole.is_none() && other.is_none(),
-        };
         let of_class = known.entry(class).or_default();
-        if let Some((_, change)) = of_class.iter().find(|(other, _)| is_same(other)) {
+        let is_same = |(other, of_other, _): &&(&Arc<Node>, Value, Change)| match (&value, of_other) {
+            // Parts of one class start at the same element.
+            (Value::Part(whole, _), Value::Part(other_whole, _)) => {
+                Arc::ptr_eq(whole, other_whole) && node.props.shape == other.props.shape
+            }
+            (value, of_other) => std::mem::discriminant(value) == std::mem::discriminant(of_other),
+        };
+        if let Some((_, _, change)) = of_class.iter().find(is_same) {
             changing.insert(node.hash, change.clone());
             continue;
         }
-        let change = match value {
-            Value::Number(number) => Some(Change::Number(Arc::new(stored(number, &device, &node.owner())?))),
-            Value::Part(whole, start) => part_data(node, &whole, start)?,
+        let change = match &value {
+            Value::Number(number) => Some(Change::Number(Arc::new(stored(*number, &device, &node.owner())?))),
+            Value::Part(whole, start) => part_data(node, whole, *start)?,
             Value::Window(offsets) => Some(Change::Moved(offsets.moved(&device, class.line)?)),
         };
         if let Some(change) = change {
-            of_class.push((whole, change.clone()));
+            of_class.push((node, value, change.clone()));
             changing.insert(node.hash, change);
         }
     }

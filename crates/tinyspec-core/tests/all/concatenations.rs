@@ -2,7 +2,7 @@
 
 use crate::support::on_each_device;
 use proptest::prelude::*;
-use tinyspec_core::{Tensor, grad, realize_all};
+use tinyspec_core::{Error, Program, Tensor, grad, realize_all};
 use tinyspec_ir::DType;
 
 /// How a part comes about from numbers.
@@ -108,4 +108,19 @@ proptest! {
             Ok(())
         });
     }
+}
+
+/// A small part of a whole costs what it costs.
+#[test]
+fn parts_of_a_whole_do_not_compute_it() -> Result<(), Error> {
+    let rows = |count: i64| Tensor::ones([count, 96]).contiguous();
+    let tensors: Vec<Tensor> = (0..9).map(|part| rows(200 + part)).collect();
+    let refs: Vec<&Tensor> = tensors.iter().collect();
+    let result = (Tensor::cat(&refs, 0) + 1.0).at(190..230).sum(1, false);
+    for tensor in &tensors {
+        tensor.realize()?;
+    }
+    let kernels = Program::of(&[&result])?.len();
+    assert!(kernels <= 2, "{kernels} kernels for 40 sums of 2 parts of 9");
+    Ok(())
 }

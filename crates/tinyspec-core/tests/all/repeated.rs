@@ -151,3 +151,50 @@ fn gradients_of_gradients_are_those_of_their_tensors() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// Slices and numbers of one line that change from call to call: together, equal by chance, of several lengths.
+#[test]
+fn values_of_one_line_may_be_equal_by_chance() -> Result<(), Error> {
+    let data: Vec<f64> = (0..12).map(|number| f64::from(number) / 4.0).collect();
+    let x = Tensor::from_slice(&data, [12]);
+    let parts = |starts: [usize; 3]| [2, 5, 3].into_iter().zip(starts);
+    for step in 0..40usize {
+        let starts = [step % 7, step % 7, if step % 3 == 0 { step % 7 } else { step % 5 }];
+        let numbers = [1.0 + (step % 9) as f64, 1.0 + (step % 9) as f64, 1.0 + (step % 4) as f64];
+        let mut sum = Tensor::zeros([1]).cast(DType::F64);
+        for ((length, start), number) in parts(starts).zip(numbers) {
+            sum = sum + (x.at(start..start + length) * number).sum(0, true);
+        }
+        let expected: f64 = parts(starts)
+            .zip(numbers)
+            .map(|((length, start), number)| number * data[start..start + length].iter().sum::<f64>())
+            .sum();
+        let slopes = grad(&sum.square().sum(.., false), &[&x])?;
+        assert!((sum.to_vec::<f64>()?[0] - expected).abs() < 1e-9, "step {step}: {sum:?} rather than {expected}");
+        for (place, slope) in slopes[0].to_vec::<f64>()?.into_iter().enumerate() {
+            let covers = |((length, start), number): ((usize, usize), f64)| {
+                if (start..start + length).contains(&place) { number } else { 0.0 }
+            };
+            let wanted = 2.0 * expected * parts(starts).zip(numbers).map(covers).sum::<f64>();
+            assert!((slope - wanted).abs() < 1e-9, "step {step}, place {place}: {slope} rather than {wanted}");
+        }
+    }
+    Ok(())
+}
+
+/// A window of a weight that is assigned in each step: longer than runs are remembered.
+#[test]
+fn windows_of_an_assigned_weight_have_gradients_for_ever() -> Result<(), Error> {
+    let mut weight = Tensor::ones([16, 8]);
+    weight.realize()?;
+    for step in 0..150i64 {
+        let row = step % 7;
+        let loss = weight.at(row..row + 9).square().sum(.., false);
+        assert!(loss.item::<f32>()? > 0.0);
+        let gradient = grad(&loss, &[&weight])?.remove(0);
+        weight.assign(&(&weight - &gradient * 0.001));
+        weight.realize()?;
+        assert_eq!(gradient.to_vec::<f32>()?.iter().filter(|slope| **slope > 0.0).count(), 72, "step {step}");
+    }
+    Ok(())
+}

@@ -127,10 +127,15 @@ fn group(graph: &mut Graph, tensors: &[NodeId], count: usize) -> Result<NodeId> 
 
 /// The number of tensors in each part of a stack; `None` if the stack is not divided.
 fn tensors_of_part(graph: &Graph, node: NodeId, read: Read) -> Option<usize> {
-    if are_worth_it(graph, &stacked(graph, node)?, read) {
+    let sources = graph.sources(node);
+    let stacked = stacked(graph, node)?;
+    // Parts that could be grouped are worth more if there are many.
+    let is_large = sources.len() < 2 * MANY
+        || is_aligned(graph, sources[0])
+        || count(graph, sources[0]).is_some_and(|count| count >= LARGE_OF_FEW);
+    if is_large && are_worth_it(graph, &stacked, read) {
         return Some(1);
     }
-    let sources = graph.sources(node);
     let is_computed = graph.op(node) == Op::Stack
         && graph.dtype(node) != DType::Index
         && sources.iter().any(|&source| graph.op(source) != Op::Const);
