@@ -66,6 +66,9 @@ impl Value {
     }
 }
 
+/// What the values of a class have become.
+type Known<'a> = (&'a Arc<Node>, Value, Change);
+
 /// The numbers, parts and places of which their line has produced too many different ones to compile each.
 pub(super) fn changing<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>, roots: &[Arc<Node>]) -> Result<Changing> {
     let mut produced = Produced::new();
@@ -76,10 +79,10 @@ pub(super) fn changing<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>, roots: &[
     }
     let device = device_of(roots.iter().map(|root| root.device()))?;
     let mut changing = Changing::default();
-    let mut known: FxHashMap<Class, SmallVec<[(&Arc<Node>, Value, Change); 1]>> = FxHashMap::default();
+    let mut known: FxHashMap<Class, SmallVec<[Known; 1]>> = FxHashMap::default();
     for (class, (node, value)) in produced.changing() {
         let of_class = known.entry(class).or_default();
-        let is_same = |(other, of_other, _): &&(&Arc<Node>, Value, Change)| match (&value, of_other) {
+        let is_same = |(other, of_other, _): &&Known| match (&value, of_other) {
             // Parts of one class start at the same element.
             (Value::Part(whole, _), Value::Part(other_whole, _)) => {
                 Arc::ptr_eq(whole, other_whole) && node.props.shape == other.props.shape

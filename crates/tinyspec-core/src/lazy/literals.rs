@@ -154,7 +154,8 @@ type Classes = SmallVec<[u32; 8]>;
 
 /// Splits the classes that series of this length had so far where `values` differ.
 fn classes(line: Line, series: Series, values: &[Const]) -> Classes {
-    static KNOWN: LazyLock<Mutex<FxHashMap<(Line, Series, usize), Classes>>> = LazyLock::new(Mutex::default);
+    type Known = FxHashMap<(Line, Series, usize), Classes>;
+    static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if known.len() >= MOST {
         known.clear();

@@ -226,7 +226,7 @@ pub fn cat(b: &mut dyn Builder, tensors: &[NodeId], axis: i64) -> Result<NodeId>
     }
     // Where each part is stored in the whole, nothing is looked for. Elsewhere an element is looked for in all parts: groups are joined first,
     // so that it is looked for in few of them.
-    let elements = |dims: &[Dim]| dims.iter().map(|dim| dim.bounds().1).product::<i64>();
+    let elements = |dims: &[Dim]| dims.iter().fold(1, |count: i64, dim| count.saturating_mul(dim.bounds().1));
     let is_short = |&x: &NodeId| elements(&shape_of(b, x)[axis..]) < LONG || elements(&shape_of(b, x)) < LARGE;
     let has_groups = tensors.iter().any(is_short);
     let mut parts = tensors.to_vec();
