@@ -98,7 +98,7 @@ fn by_duals(changes: &[Change], step: usize, w: &[Dual]) -> Dual {
                 state.iter_mut().zip(part).for_each(|(x, &w)| *x = times(*x, w));
             }
             Change::Padded(before, part) => {
-                let mut padded = vec![(0.0, 0.0); WHOLE];
+                let mut padded = [(0.0, 0.0); WHOLE];
                 padded[place(before, step, WHOLE, PART)..][..PART].copy_from_slice(&state);
                 let start = place(part, step, WHOLE, PART);
                 state = padded.iter().zip(w).map(|(&x, &w)| times(x, w)).skip(start).take(PART).collect();

@@ -163,7 +163,7 @@ fn values_of_one_line_may_be_equal_by_chance() -> Result<(), Error> {
         let numbers = [1.0 + (step % 9) as f64, 1.0 + (step % 9) as f64, 1.0 + (step % 4) as f64];
         let mut sum = Tensor::zeros([1]).cast(DType::F64);
         for ((length, start), number) in parts(starts).zip(numbers) {
-            sum = sum + (x.at(start..start + length) * number).sum(0, true);
+            sum += (x.at(start..start + length) * number).sum(0, true);
         }
         let expected: f64 = parts(starts)
             .zip(numbers)
