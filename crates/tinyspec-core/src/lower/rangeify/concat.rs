@@ -1,5 +1,6 @@
 //! Concatenation in place: the kernel of each part writes it straight into the buffer of the whole. A single kernel would have to select the
-//! source of each element among all parts. This applies to stacks, and to parts of any lengths that Pads place beside each other ([`cat`]). A part of a stack is one tensor, or a stack of several if each is too small for a kernel of its own.
+//! source of each element among all parts. This applies to stacks, and to parts of any lengths that Pads place beside each other
+//! ([`cat`]). A part of a stack is one tensor, or a stack of several if each is too small for a kernel of its own.
 //!
 //! [`cat`]: tinyspec_ir::ops::movement::cat
 
