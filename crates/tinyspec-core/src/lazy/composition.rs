@@ -10,8 +10,8 @@ use std::hash::Hash;
 use std::sync::{Arc, LazyLock};
 use tinyspec_ir::{Builder, Const, ContentHash, ContentHasher, DType, Device, NodeId, Op, Result};
 
-/// A method of at most this many nodes is not worth a call, which takes a Function and a GetTuple. Constants and shapes, which methods share,
-/// do not count.
+/// A method of at most this many nodes stays nodes: a call costs two itself, a Function and a GetTuple. Constants and shapes are not counted,
+/// since all methods share them.
 const FEW: usize = 4;
 /// The most operands of a composition. Each one is compared with all others.
 const MANY: usize = 256;
@@ -33,7 +33,7 @@ impl Method {
         Method { name, parameters: ContentHasher::default(), may_change: false }
     }
 
-    /// Adds a non-tensor parameter, and whether a loop may change it in each step.
+    /// Adds a non-tensor parameter. `may_change` is set for values that a loop may change in each step.
     pub fn parameter(&mut self, parameter: &(impl Hash + ?Sized), may_change: bool) {
         parameter.hash(&mut self.parameters);
         self.may_change |= may_change;

@@ -140,8 +140,8 @@ impl<T> Produced<T> {
     }
 }
 
-/// Values of a line that have always been equal, such as a rate that is used several times: they are one, as equal constants are. Two that
-/// were different once are not one again, whatever they are by chance.
+/// Values of a line that have been equal in every run so far, such as a learning rate that is used several times. They share one input. Values
+/// that differed once are never merged again, even if they are equal by chance.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Class {
     pub line: Line,

@@ -142,7 +142,7 @@ impl Call {
         Call { method: Some(Method::new(op)), ..Call::new(op, location) }
     }
 
-    /// A parameter of a row that is no tensor, and whether a loop may change it in each step.
+    /// Adds a non-tensor parameter of a row. `may_change` is set for values that a loop may change in each step.
     fn parameter(&mut self, parameter: impl Hash, may_change: bool) {
         if let Some(method) = &mut self.method {
             method.parameter(&parameter, may_change);

@@ -44,7 +44,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// The place of a window of `part` elements in a step.
+/// The offset of a window of `part` elements in this step.
 fn place(first: usize, step: usize, whole: usize, part: usize) -> usize {
     (first + step) % (whole - part + 1)
 }

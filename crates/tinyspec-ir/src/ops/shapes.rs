@@ -135,10 +135,10 @@ fn upper_triangle(b: &mut dyn Builder, rows: Range<i64>, columns: i64, offset: i
     Ok((arithmetic::sub(b, last_row, row)?, arithmetic::sub(b, last_column, column)?))
 }
 
-/// The row and column of the `numbers`-th elements of rows of `length`, `length + 1`, … elements.
+/// The row and column of each position in `numbers`, which counts through rows of `length`, `length + 1`, … elements.
 fn of_triangle(b: &mut dyn Builder, numbers: NodeId, length: i64) -> Result<(NodeId, NodeId)> {
-    // With the rows above that would make a triangle of it, `n (n + 1) / 2` elements come before row `n`. Below 2^50, the square root of f64
-    // is exact enough for its whole part.
+    // Completed to a triangle by shorter rows on top, `n (n + 1) / 2` elements precede row `n`. The square root in f64 has the exact integer
+    // part for arguments below 2^50.
     let above = integer(b, length * (length - 1) / 2);
     let number = b.alu(Op::Add, &[numbers, above])?;
     let wide = cast(b, number, DType::F64)?;

@@ -1,6 +1,6 @@
-//! Concatenation in place: the kernel of each part writes it straight into the buffer of the whole. A single kernel would have to select the
-//! source of each element among all parts. This applies to stacks, and to parts of any lengths that Pads place beside each other
-//! ([`cat`]). A part of a stack is one tensor, or a stack of several if each is too small for a kernel of its own.
+//! Concatenation in place: each part is computed by a kernel of its own, which writes directly into the buffer of the result, the *whole*. A
+//! single kernel would have to select the source of each element among all parts. This applies to stacks, and to tensors of any lengths that
+//! Pads place next to each other ([`cat`]). A part of a stack is one tensor, or a stack of several if each is too small for a kernel of its own.
 //!
 //! [`cat`]: tinyspec_ir::ops::movement::cat
 
@@ -13,15 +13,15 @@ use tinyspec_ir::{Arg, Builder, DType, Dim, Graph, NodeId, Op, Result, Shape};
 
 /// The number of small tensors that form one part of a stack.
 const MANY: usize = 16;
-/// The least number of parts for which a whole that a kernel could compute is stored.
+/// From this number of parts on, a concatenation is stored even if its reader could compute it.
 const SEVERAL: usize = 8;
-/// Elements of each part for which a kernel of its own is worth its while.
+/// The least number of elements of a part that justifies a kernel of its own.
 const LARGE: i64 = 64;
-/// The same where one kernel could write the whole, which is stored in any case.
+/// The same for a concatenation of fewer parts that is stored in any case.
 const LARGE_OF_FEW: i64 = 1024;
-/// Elements of a row that are worth a loop of their own.
+/// The least number of elements of a row that justifies a loop of its own.
 const LONG: i64 = 32;
-/// Of buffers, and of the memory of each part.
+/// Alignment of buffers and of the memory passed for each part, in bytes.
 const ALIGNMENT: usize = 64;
 
 /// A part of a whole.
@@ -31,15 +31,15 @@ struct Part {
     place: Place,
 }
 
-/// Where a part lies in the whole, in elements. The memory that its kernel gets begins at an aligned element.
+/// Where a part lies in the whole, in elements. The memory passed to its kernel starts at an aligned element.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     first: i64,
-    /// From the start of its memory.
+    /// Distance of `first` from the start of the memory passed.
     offset: i64,
-    /// Elements that follow each other.
+    /// Length of a contiguous row.
     row: i64,
-    /// From the start of one row to that of the next.
+    /// Distance between the starts of consecutive rows.
     stride: i64,
     rows: i64,
 }
@@ -64,7 +64,7 @@ impl Place {
     }
 }
 
-/// The graph in which such wholes consist of views of their own of what they join, and its outputs; `None` where there are none.
+/// Gives each concatenation views of its own of its parts. Returns the new graph and its outputs, or `None` if nothing changed.
 ///
 /// # Errors
 /// None for graphs that are verified.
@@ -73,7 +73,6 @@ pub fn parted(graph: &Graph, outputs: &[NodeId]) -> Result<Option<(Graph, Vec<No
     let results: Vec<NodeId> = outputs.iter().map(|&output| held_in(graph, output)).collect();
     let reads = Reads::of(graph, &live, &results);
     let mut joined: FxHashMap<NodeId, Vec<Piece>> = FxHashMap::default();
-    // The Where of one whole joins the first parts of another one.
     for &node in live.iter().rev() {
         let Some(pieces) = pieces(graph, node) else { continue };
         let parts: Vec<Part> = pieces.iter().map(|piece| Part { node: piece.source, place: piece.place }).collect();
@@ -111,7 +110,7 @@ pub fn parted(graph: &Graph, outputs: &[NodeId]) -> Result<Option<(Graph, Vec<No
     replaced(graph, outputs, &live, replace).map(Some)
 }
 
-/// A view of a tensor that only the whole refers to.
+/// A view of a tensor that only its concatenation uses.
 fn view(graph: &mut Graph, tensor: NodeId) -> Result<NodeId> {
     let mut dims: Shape = graph.props(tensor).shape.clone();
     dims.insert(0, Dim::from(1));
@@ -130,16 +129,14 @@ fn group(graph: &mut Graph, tensors: &[NodeId], count: usize) -> Result<NodeId> 
 fn tensors_of_part(graph: &Graph, node: NodeId, read: Read) -> Option<usize> {
     let sources = graph.sources(node);
     let stacked = stacked(graph, node)?;
-    // Parts that could be grouped are worth more if there are many.
+    // Many small parts are grouped instead.
     let is_large = sources.len() < 2 * MANY
         || is_aligned(graph, sources[0])
         || count(graph, sources[0]).is_some_and(|count| count >= LARGE_OF_FEW);
     if is_large && are_worth_it(graph, &stacked, read) {
         return Some(1);
     }
-    let is_computed = graph.op(node) == Op::Stack
-        && graph.dtype(node) != DType::Index
-        && sources.iter().any(|&source| graph.op(source) != Op::Const);
+    let is_computed = graph.dtype(node) != DType::Index && sources.iter().any(|&source| graph.op(source) != Op::Const);
     let bytes = bytes(graph, *sources.first().filter(|_| is_computed)?)?;
     let count = (MANY..=MANY * ALIGNMENT).step_by(MANY).find(|count| (count * bytes).is_multiple_of(ALIGNMENT))?;
     (sources.len() >= 2 * count).then_some(count)
@@ -164,7 +161,7 @@ fn has_groups(graph: &Graph, node: NodeId) -> bool {
     graph.op(node) == Op::Stack && is_aligned && sources.iter().all(is_group)
 }
 
-/// One of several tensors that Pads place beside each other.
+/// An operand of a `cat`.
 struct Piece {
     /// The Pad of the tensor, or its Where.
     node: NodeId,
@@ -173,7 +170,9 @@ struct Piece {
     place: Place,
 }
 
-/// The pieces of a whole that `cat` joins, first to last.
+/// The operands of a [`cat`], in order.
+///
+/// [`cat`]: tinyspec_ir::ops::movement::cat
 fn pieces(graph: &Graph, whole: NodeId) -> Option<Vec<Piece>> {
     if !matches!(graph.op(whole), Op::Where | Op::Or) {
         return None;
@@ -231,7 +230,7 @@ fn is_inside(graph: &Graph, mask: NodeId, pad: NodeId) -> bool {
     }
 }
 
-/// The same whole over views of its pieces.
+/// Rebuilds a `cat` over views of its operands.
 fn join(graph: &Graph, result: &mut Graph, whole: NodeId, pieces: &[Piece], new: &[NodeId]) -> Result<NodeId> {
     let mut joined: Option<NodeId> = None;
     for &Piece { node, pad, source, .. } in pieces {
@@ -249,7 +248,7 @@ fn join(graph: &Graph, result: &mut Graph, whole: NodeId, pieces: &[Piece], new:
     Ok(joined.unwrap_or(new[whole.index()]))
 }
 
-/// What becomes of a value.
+/// How a value is used.
 #[derive(Clone, Copy, PartialEq)]
 enum Read {
     /// It is stored in any case.
@@ -260,7 +259,7 @@ enum Read {
     Partly,
 }
 
-/// How the values of a graph are read.
+/// The values of a graph that are results, and those that are partly read.
 struct Reads<'a> {
     results: &'a [NodeId],
     partly: FxHashSet<NodeId>,
@@ -323,13 +322,13 @@ fn is_aligned(graph: &Graph, part: NodeId) -> bool {
     bytes(graph, part).is_some_and(|bytes| bytes.is_multiple_of(ALIGNMENT))
 }
 
-/// Wholes whose parts are stored where they lie in it, and the parts.
+/// The concatenations that are written in place, with their parts.
 #[derive(Default)]
 pub(super) struct Concats {
     wholes: FxHashMap<NodeId, Vec<NodeId>>,
-    /// The whole of each part, and its place in it.
+    /// For each part, the concatenation and the place in it.
     parts: FxHashMap<NodeId, (NodeId, Place)>,
-    /// Wholes of parts whose memory overlaps: rows of one lie between those of another, or both have elements in an aligned line.
+    /// Those whose parts overlap in memory: their rows interleave, or parts start within an aligned line.
     overlapping: FxHashSet<NodeId>,
 }
 
@@ -358,28 +357,28 @@ impl Concats {
         concats
     }
 
-    /// The parts of a whole.
+    /// The parts of a concatenation.
     pub(super) fn parts(&self, whole: NodeId) -> Option<&[NodeId]> {
         self.wholes.get(&whole).map(Vec::as_slice)
     }
 
-    /// The whole that a tensor is part of, and its place in it.
+    /// The concatenation that a tensor is part of, and its place in it.
     pub(super) fn part(&self, node: NodeId) -> Option<(NodeId, Place)> {
         self.parts.get(&node).copied()
     }
 
-    /// The same of a part whose memory overlaps that of another one.
+    /// Like [`Concats::part`], for parts that may overlap others in memory.
     pub(super) fn overlapping(&self, node: NodeId) -> Option<(NodeId, Place)> {
         self.part(node).filter(|(whole, _)| self.overlapping.contains(whole))
     }
 
-    /// All wholes.
+    /// All concatenations.
     pub(super) fn wholes(&self) -> impl Iterator<Item = NodeId> {
         self.wholes.keys().copied()
     }
 }
 
-/// The parts of a whole that is worth it.
+/// The parts of a node that is to be written in place.
 fn parts_of(graph: &Graph, node: NodeId, read: Read) -> Option<Vec<Part>> {
     if let Some(parts) = stacked(graph, node) {
         let has_parts =
@@ -395,7 +394,7 @@ fn parts_of(graph: &Graph, node: NodeId, read: Read) -> Option<Vec<Part>> {
 }
 
 impl Walk<'_> {
-    /// The element of its memory that holds an element of a tensor, both counted in their own order.
+    /// Maps the flat position of an element of a tensor to its position in memory.
     pub(super) fn placed(&mut self, tensor: NodeId, position: NodeId) -> Result<NodeId> {
         let Some((_, place)) = self.concats.part(tensor) else { return Ok(position) };
         let mut placed = position;
@@ -408,7 +407,7 @@ impl Walk<'_> {
         self.indices.offset(placed, place.offset)
     }
 
-    /// Elements of the memory of a tensor.
+    /// Number of elements of the memory passed for a tensor.
     pub(super) fn length(&self, tensor: NodeId) -> Dim {
         match self.concats.part(tensor) {
             Some((_, place)) => Dim::from(place.length()),

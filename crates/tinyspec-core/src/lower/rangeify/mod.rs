@@ -405,7 +405,7 @@ impl Assembly<'_> {
             let after = self.graph.add(Op::After, &[buffer, node], Arg::None)?;
             self.places.insert(tensor, after);
         }
-        // Calls that touch the same memory come one after the other.
+        // Order Calls whose memory overlaps.
         for (whole, _) in closed.slots.iter().filter_map(|&tensor| walk.concats.overlapping(tensor)) {
             let state = self.graph.add(Op::After, &[self.wholes[&whole], node], Arg::None)?;
             self.wholes.insert(whole, state);
@@ -442,7 +442,7 @@ impl Assembly<'_> {
         Ok(buffer)
     }
 
-    /// What holds a tensor node in the Buffer of the whole that it is part of.
+    /// The section of a concatenation's Buffer that holds one of its parts.
     fn part(&mut self, (whole, place): (NodeId, Place)) -> Result<NodeId> {
         let state = match self.wholes.get(&whole) {
             Some(&state) => state,
@@ -457,7 +457,7 @@ impl Assembly<'_> {
         self.graph.add(Op::Shrink, &[state, offset, size], Arg::None)
     }
 
-    /// The Buffer of a whole once all of its parts are written.
+    /// The Buffer of a concatenation, after the Calls that write its parts.
     fn whole(&mut self, walk: &Walk, whole: NodeId, parts: &[NodeId]) -> Result<NodeId> {
         if parts.iter().any(|&part| walk.concats.overlapping(part).is_some()) {
             return Ok(self.wholes[&whole]);

@@ -1,4 +1,4 @@
-//! The forward pass as the source of gradients: what they are derived from, and which of its values they may refer to.
+//! The forward pass that gradients are derived from, and those of its values that they may refer to.
 
 use super::Call;
 use crate::Result;
@@ -11,7 +11,7 @@ use tinyspec_ir::{Arg, Builder, Const, ContentHash, ContentHasher, Device, NodeI
 
 /// A forward pass whose gradients can be the results of a Function.
 pub(super) struct Forward {
-    /// Equal for forward passes that have the same gradients, whatever their data and the numbers that the program writes are.
+    /// Forward passes with equal keys have the same gradient graph. Their data, and the numbers that the program writes, may differ.
     pub key: ContentHash,
     source: Source,
 }
@@ -108,8 +108,8 @@ fn is_argument(value: &Node) -> bool {
     value.op != Op::Function && value.props.value.is_none() && !is_constant
 }
 
-/// The key of an opened forward pass. It is that of the graph without the numbers that are `values`, unless these decide what is derived,
-/// and of what decides which values gradients refer to.
+/// The key of an opened forward pass: a hash of the graph and of what decides which values gradients refer to. Numbers among `values` count
+/// only if the derivation depends on them.
 fn key(opened: &Opened, values: &[(NodeId, Value)]) -> ContentHash {
     let Opened { graph, outputs, gone, .. } = opened;
     let mut numbers: FxHashSet<NodeId> = values.iter().map(|&(node, _)| node).collect();

@@ -19,7 +19,7 @@ static KNOWN: LazyLock<Kept<ContentHash, Arc<Gradients>>> = LazyLock::new(|| Kep
 struct Gradients {
     /// The body of the Function.
     tuple: Arc<Node>,
-    /// Positions of its arguments in the forward pass.
+    /// Positions of its arguments in [`Forward`].
     arguments: Vec<u32>,
     /// One a wanted tensor.
     gradients: Vec<Option<Gradient>>,
@@ -29,7 +29,7 @@ struct Gradients {
 enum Gradient {
     /// The result of the Function with this number.
     Result(u32),
-    /// The value of the forward pass at this position.
+    /// The forward value at this position of [`Forward`].
     Value(u32),
 }
 
