@@ -96,6 +96,14 @@ impl Error {
         self
     }
 
+    /// As [`Error::at`], where the line may be unknown.
+    pub fn at_known(self, location: Option<impl Into<Location>>) -> Error {
+        match location {
+            Some(location) => self.at(location),
+            None => self,
+        }
+    }
+
     /// Names a composed op as the one that refused (the primitive inside says less to a user).
     pub fn in_op(mut self, op: &str) -> Error {
         self.0.op = op.to_string();

@@ -1,7 +1,7 @@
 //! The arena: nodes are hash-consed rows of columns, dropped whole.
 
 use crate::function::OwnGradient;
-use crate::{Arg, Builder, Const, ContentHash, DType, Location, Op, Props, Result, derive, hash::ContentHasher};
+use crate::{Arg, Builder, Const, ContentHash, DType, Error, Location, Op, Props, Result, derive, hash::ContentHasher};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
@@ -261,6 +261,11 @@ impl Graph {
     /// Where the user wrote `node`.
     pub fn locations(&self, node: NodeId) -> &[Location] {
         self.provenance.get(&node).map_or(&[], |places| places.as_slice())
+    }
+
+    /// Adds the user's line of `node` to an error about it.
+    pub fn located(&self, node: NodeId, error: Error) -> Error {
+        error.at_known(self.locations(node).first().cloned())
     }
 
     /// Copies what `roots` need from `from` into this graph; `replace` may give the new node for an old one

@@ -47,10 +47,7 @@ pub fn evaluate(graph: &Graph, roots: &[NodeId], params: &[Array]) -> Result<Vec
             let arguments = arguments.collect::<Result<Vec<_>>>()?;
             frames.push(Frame::new(graph, &[graph.source(node, 0)], Some(node), arguments));
         } else {
-            let value = frame.evaluate(node).map_err(|error| match graph.locations(node).first() {
-                Some(location) => error.at(location.clone()),
-                None => error,
-            })?;
+            let value = frame.evaluate(node).map_err(|error| graph.located(node, error))?;
             frame.values.insert(node, value);
         }
     }

@@ -117,6 +117,14 @@ impl Error {
         }
     }
 
+    /// As [`Error::at`], where the line may be unknown.
+    pub(crate) fn at_known(self, location: Option<&'static std::panic::Location<'static>>) -> Error {
+        match location {
+            Some(location) => self.at(location),
+            None => self,
+        }
+    }
+
     /// Adds the user's line of the kernel that could not be made.
     pub(crate) fn of_kernel(self, line: &str) -> Error {
         match self {

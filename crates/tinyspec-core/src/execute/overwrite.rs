@@ -3,12 +3,12 @@
 //! Tensors are values: memory is overwritten only where nobody can tell. That is when every reference to the old state is
 //! from nodes of the graph that is computed now, and none of these outlives the computation but its results.
 
+use crate::Result;
 use crate::compile::Plan;
 use crate::device::{Device, Storage};
 use crate::lazy::Node;
 use crate::lazy::callify::{Walk, needed};
 use crate::lower::rangeify::Donation;
-use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::atomic::{Ordering, fence};
@@ -214,10 +214,7 @@ pub(super) fn wait(states: &[Arc<Node>], lost: &mut Vec<Arc<Node>>) -> Result<()
     if let Some(gone) = states.iter().find(|state| lost.iter().any(|other| Arc::ptr_eq(other, state))) {
         let message = "the value was overwritten by an assignment that failed";
         let error = tinyspec_ir::Error::new(ErrorKind::Value, "assign", message);
-        return Err(Error::from(match gone.location {
-            Some(location) => error.at(location),
-            None => error,
-        }));
+        return Err(error.at_known(gone.location).into());
     }
     drop(OVERWRITING.write().unwrap_or_else(PoisonError::into_inner));
     lost.extend(states.iter().filter(|state| state.is_gone()).cloned());

@@ -54,10 +54,7 @@ pub(super) fn call(nodes: &[Arc<Node>]) -> Result<()> {
             other.op == Op::GetTuple && other.sources().first().is_some_and(|call| call.hash == function.hash)
         };
         let results: Vec<&Arc<Node>> = nodes[position..].iter().filter(is_same).collect();
-        one(&function, &results).map_err(|error| match node.location {
-            Some(location) => error.at(location),
-            None => error,
-        })?;
+        one(&function, &results).map_err(|error| error.at_known(node.location))?;
     }
     Ok(())
 }

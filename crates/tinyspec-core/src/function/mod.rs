@@ -261,10 +261,12 @@ impl Function {
         location: &'static Location<'static>,
         sources: &mut Sources,
     ) -> Result<()> {
-        for argument in arguments {
-            sources.push(argument.node()?.clone());
-        }
         let mut builder = LazyBuilder::new(location);
+        for argument in arguments {
+            builder.import(argument.node()?.clone());
+        }
+        builder.place_numbers()?;
+        sources.extend(builder.nodes().iter().cloned());
         builder.bring(Op::Function, sources)?;
         for dim in bound {
             let value = builder.dim(dim)?;

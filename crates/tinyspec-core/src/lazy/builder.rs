@@ -58,6 +58,20 @@ impl LazyBuilder {
         self.add(Op::Replicated, &[moved], Arg::Number(0))
     }
 
+    /// Moves numbers that the program writes among the operands, the nodes so far, to the device of the others.
+    pub(crate) fn place_numbers(&mut self) -> Result<()> {
+        let is_tensor = |node: &&Arc<Node>| node.device().is_some() && node.literal().is_none();
+        let home = self.nodes.iter().find(is_tensor).and_then(|node| node.device());
+        let Some(home) = home.filter(|device| matches!(device, Device::Single(_))).cloned() else { return Ok(()) };
+        for node in &mut self.nodes {
+            if node.literal().is_some() && node.device().is_some_and(|device| *device != home) {
+                let arg = Arg::Load { device: Some(home.clone()), addrspace: AddrSpace::Global };
+                *node = Node::lazy(Op::Load, Sources::from_iter([node.clone()]), arg, self.location)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Beside a value on a tuple of devices a number, and what picks from it, come to every device by themselves.
     pub(crate) fn bring(&mut self, op: Op, sources: &mut Sources) -> Result<()> {
         let many = sources.iter().find_map(|source| source.device().filter(|device| matches!(device, Device::Many(_))));
@@ -109,7 +123,7 @@ impl LazyBuilder {
     }
 
     /// The nodes behind all handles.
-    pub(super) fn nodes(&self) -> &[Arc<Node>] {
+    pub(crate) fn nodes(&self) -> &[Arc<Node>] {
         &self.nodes
     }
 }

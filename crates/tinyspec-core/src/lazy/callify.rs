@@ -3,23 +3,22 @@
 //!
 //! The walk alone gives the key of the plan cache; the graph is built only for a program not seen before.
 
+mod beside;
 mod derivation;
+mod graph;
+
+pub(crate) use beside::Unevaluated;
+pub(crate) use graph::{Callified, Opened, param, twin};
 
 use super::changing::{Change, Changing, changing};
-use super::{
-    Body, Identity, Node, Opening, Place, Program, Sources, View, Who, ends_gradients, is_one_of_few, moved, oldest,
-    sizes,
-};
+use super::{Body, Identity, Node, Place, Sources, View, Who, ends_gradients, is_one_of_few, oldest, sizes};
 use crate::device::{Storage, default_device};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::hash::Hash;
 use std::panic::Location;
-use std::sync::{Arc, Weak};
-use tinyspec_ir::{
-    AddrSpace, Arg, Builder, Category, Const, ContentHash, ContentHasher, DType, Device, Graph, NodeId, Op, Props,
-    Result, Shape,
-};
+use std::sync::Arc;
+use tinyspec_ir::{Arg, Const, ContentHash, ContentHasher, DType, Device, Op, Result, Shape};
 
 type Positions = SmallVec<[u32; 3]>;
 /// Numbers and the lines that write them.
@@ -29,10 +28,6 @@ pub(crate) type Numbers = FxHashMap<Const, &'static Location<'static>>;
 const SOME: usize = 64;
 /// Nodes below a sum that are looked at for numbers, and pairs of equal nodes that are compared.
 const STEPS: usize = 32;
-/// The longest chain of elementwise nodes that each run recomputes rather than reads.
-const CHEAP: usize = 32;
-/// Nodes of a graph with its gradients, for each without them, about.
-const WITH_GRADIENTS: usize = 3;
 
 /// Lazy nodes in walk order, sources before users.
 pub(crate) struct Walk {
@@ -84,79 +79,6 @@ enum KeyPart<'a> {
     Literal(u32, Const),
     /// The body of a Function.
     Body(ContentHash),
-}
-
-/// The stateless graph of a walk.
-pub(crate) struct Callified {
-    pub graph: Graph,
-    /// One a root.
-    pub outputs: Vec<NodeId>,
-}
-
-/// The graph of a walk for gradients.
-#[derive(Default)]
-pub(crate) struct Opened {
-    pub graph: Graph,
-    /// One a root.
-    pub outputs: Vec<NodeId>,
-    /// One an entry of the walk.
-    pub entries: Vec<NodeId>,
-    /// The lazy or computed tensor behind a node.
-    pub origins: FxHashMap<NodeId, Arc<Node>>,
-    /// Copies of tensors that nobody may have any more.
-    pub copies: FxHashMap<NodeId, Identity>,
-    /// Params whose values are gone.
-    pub gone: Vec<NodeId>,
-    /// Numbers that the program may change, of runs in the past.
-    pub numbers: Vec<NodeId>,
-    /// Calls a function that is compiled once for all sizes.
-    pub has_ranged: bool,
-}
-
-/// Tensors that were still lazy after an earlier run.
-#[derive(Default)]
-pub(crate) struct Unevaluated {
-    /// The program has dropped them since, as a loop does with its states.
-    pub dropped: Vec<Arc<Node>>,
-    /// The program still holds them, and they are worth computing once rather than in each run.
-    pub held: Vec<Arc<Node>>,
-}
-
-/// The cost of computing the value of an entry.
-#[derive(Clone, Copy, Default)]
-struct Work {
-    /// Whether it depends on a leaf.
-    has_data: bool,
-    /// Whether data are reduced on the way.
-    reduces: bool,
-    /// Length of the longest path from a leaf or a constant.
-    depth: usize,
-    /// Total size in bytes of the leaves it depends on, at most: a leaf counts once per path to it, as long as it is no more than all leaves
-    /// together.
-    bytes: u64,
-}
-
-impl Work {
-    /// Whether the value is small, or no larger than its inputs. A lazy value may not fit in memory.
-    fn has_room_for(self, node: &Node) -> bool {
-        const LITTLE: u64 = 64 << 20;
-        node.bytes() <= self.bytes.max(LITTLE)
-    }
-
-    /// Whether recomputing the value in each run costs more than storing and loading it.
-    fn is_worth_keeping(self) -> bool {
-        self.reduces || self.depth > CHEAP
-    }
-}
-
-/// Which nodes of a walk are nodes of their own in its graph.
-enum Apart<'a> {
-    /// None: equal ones are one.
-    Nothing,
-    /// All that may be a tensor to somebody.
-    Floats,
-    /// Those that are, and which entries gradients flow through.
-    Tensors(&'a mut Opening, &'a [bool]),
 }
 
 /// What a node needs for its value. An assign needs the stored value only: tensors are values, so nobody can tell a
@@ -420,195 +342,6 @@ impl Walk {
         None
     }
 
-    /// The lazy results of each `grad` call of which the roots need only some. Computed one by one, each would repeat the forward pass
-    /// in a program of its own.
-    pub fn gradients_beside(&self) -> Vec<Arc<Node>> {
-        let mut calls: SmallVec<[&Arc<[Weak<Node>]>; 1]> = SmallVec::new();
-        for gradients in self.entries.iter().filter_map(|entry| entry.node.gradients()) {
-            if !calls.iter().any(|known| Arc::ptr_eq(known, gradients)) {
-                calls.push(gradients);
-            }
-        }
-        if calls.is_empty() {
-            return Vec::new();
-        }
-        let met: FxHashSet<ContentHash> = self.entries.iter().map(|entry| entry.node.hash).collect();
-        let mut known = self.root_hashes();
-        let mut beside = Vec::new();
-        for gradients in calls {
-            let held: Vec<Arc<Node>> =
-                gradients.iter().filter_map(Weak::upgrade).filter(|node| node.is_awaited()).collect();
-            if held.iter().any(|node| !met.contains(&node.hash)) {
-                beside.extend(held.into_iter().filter(|node| known.insert(node.hash)));
-            }
-        }
-        beside
-    }
-
-    /// The states assigned over those that the walk reads: computed in the next step, they would repeat the forward pass and the
-    /// gradients. States assigned after these depend on the next forward pass, and are left to that step.
-    pub fn states_beside(&self) -> Vec<Arc<Node>> {
-        let read =
-            self.entries.iter().flat_map(|entry| &entry.sources).map(|&source| &self.entries[source as usize].node);
-        let mut waiting: Vec<Arc<Node>> =
-            read.filter_map(|node| node.next_state()).filter(|node| node.is_awaited()).collect();
-        if !waiting.is_empty() {
-            let mut known = self.root_hashes();
-            waiting.retain(|node| known.insert(node.hash));
-        }
-        waiting
-    }
-
-    fn root_hashes(&self) -> FxHashSet<ContentHash> {
-        self.roots.iter().map(|&root| self.entries[root as usize].node.hash).collect()
-    }
-
-    /// The tensors nearest to the roots that were still lazy after a run, and that later values of the walk depend on. A dropped one
-    /// counts only if no state `beside` the roots depends on it. `last_run` is that of the thread.
-    pub fn unevaluated(&self, last_run: u64, beside: &[Arc<Node>]) -> Unevaluated {
-        let newest = self.entries.iter().map(|entry| entry.node.last_run).fold(last_run, u64::max);
-        let is_old = |entry: &Entry| entry.leaf.is_none() && entry.node.age < newest && entry.node.was_tensor();
-        if !self.entries.iter().any(is_old) {
-            return Unevaluated::default();
-        }
-        let work = self.work();
-        let count = self.entries.len();
-        // For each entry: the last run before its newest user was made, whether a root depends on it, and whether one `beside` does.
-        let (mut before, mut is_needed, mut is_covered) = (vec![0; count], vec![false; count], vec![false; count]);
-        for &root in &self.roots {
-            let is_beside = beside.iter().any(|state| state.hash == self.entries[root as usize].node.hash);
-            is_needed[root as usize] = true;
-            is_covered[root as usize] |= is_beside;
-        }
-        let mut found = Unevaluated::default();
-        for (position, Entry { node, sources, leaf, .. }) in self.entries.iter().enumerate().rev() {
-            if !is_needed[position] || leaf.is_some() {
-                continue;
-            }
-            let is_view = node.op.category() == Category::Movement;
-            if node.age < before[position] && node.was_tensor() && !is_view && work[position].has_room_for(node) {
-                let is_dropped = node.is_unheld();
-                if is_dropped && !is_covered[position] {
-                    found.dropped.push(node.clone());
-                    continue;
-                }
-                if !is_dropped && work[position].is_worth_keeping() {
-                    found.held.push(node.clone());
-                    continue;
-                }
-            }
-            // The thread that made the node may not have had a run since.
-            let run = if node.age < last_run { node.last_run } else { node.last_run.max(last_run) };
-            let run = if is_view { run.max(before[position]) } else { run };
-            for &source in sources {
-                let source = source as usize;
-                before[source] = before[source].max(run);
-                is_needed[source] = true;
-                is_covered[source] |= is_covered[position];
-            }
-        }
-        found
-    }
-
-    /// Those of `roots` that may be computed unrequested: memory has room for them, and they are not within a trace, where tensors have no
-    /// value.
-    pub fn with_room(mut roots: Vec<Arc<Node>>) -> Vec<Arc<Node>> {
-        let walk = Walk::of(&roots);
-        if walk.has_placeholder || walk.roots.len() < roots.len() {
-            return vec![];
-        }
-        let work = walk.work();
-        let mut positions = walk.roots.iter();
-        roots.retain(|root| positions.next().is_some_and(|&position| work[position as usize].has_room_for(root)));
-        roots
-    }
-
-    /// The cost of each entry.
-    fn work(&self) -> Vec<Work> {
-        let mut all: Vec<Work> = Vec::with_capacity(self.entries.len());
-        let total = self.leaf_nodes().fold(0, |total: u64, leaf| total.saturating_add(leaf.bytes()));
-        for Entry { node, sources, leaf, .. } in &self.entries {
-            let bytes = if leaf.is_some() { node.bytes() } else { 0 };
-            let mut work = Work { has_data: leaf.is_some(), bytes, ..Work::default() };
-            for source in sources.iter().filter(|_| leaf.is_none()).map(|&source| all[source as usize]) {
-                work.has_data |= source.has_data;
-                work.reduces |= source.reduces;
-                work.depth = work.depth.max(source.depth + 1);
-                work.bytes = work.bytes.saturating_add(source.bytes).min(total);
-            }
-            if leaf.is_none() && work.has_data {
-                let body = called(node).map(|body| body.work());
-                work.reduces |= node.op == Op::Reduce || body.is_some_and(|body| body.reduces);
-                work.depth += body.map_or(0, |body| body.depth);
-            }
-            all.push(work);
-        }
-        all
-    }
-
-    /// Reduces over data that both the nodes done first and the rest of the walk need. Computed twice they would cost twice the
-    /// time, and might be rounded differently: then no term would equal the maximum of all.
-    pub fn shared_with_first(&self) -> Vec<Arc<Node>> {
-        if self.first.is_empty() {
-            return vec![];
-        }
-        let waits = |position: &u32| self.entries[*position as usize].waits;
-        let work = self.work();
-        let (mut before, mut after) = (vec![false; self.entries.len()], vec![false; self.entries.len()]);
-        self.roots.iter().for_each(|&root| after[root as usize] = true);
-        let mut shared = Vec::new();
-        for (position, entry) in self.entries.iter().enumerate().rev() {
-            let is_first = entry.waits && !entry.sources.iter().any(waits);
-            let reduces = || match entry.node.op {
-                Op::GetTuple => {
-                    called(&self.entries[entry.sources[0] as usize].node).is_some_and(|body| body.work().reduces)
-                }
-                op => op == Op::Reduce,
-            };
-            let is_shared =
-                before[position] && after[position] && work[position].has_data && entry.leaf.is_none() && reduces();
-            if is_shared {
-                shared.push(entry.node.clone());
-            }
-            for &source in &entry.sources {
-                before[source as usize] |= before[position] || is_first;
-                after[source as usize] |= after[position] && !is_first && !is_shared;
-            }
-        }
-        shared
-    }
-
-    /// The graph of the walk.
-    pub fn build(&self) -> Result<Callified> {
-        let mut graph = Graph::new();
-        graph.reserve(self.entries.len());
-        let nodes = self.add_to(&mut graph, Apart::Nothing)?;
-        Ok(Callified { outputs: self.outputs(&nodes), graph })
-    }
-
-    /// As [`Walk::build`], for a history: there is a node for each entry that may be a tensor to somebody.
-    pub fn program(&self) -> Result<Program> {
-        let mut graph = Graph::new();
-        graph.reserve(self.entries.len());
-        let nodes = self.add_to(&mut graph, Apart::Floats)?;
-        Ok(Program::new(graph, self.outputs(&nodes), nodes))
-    }
-
-    /// As [`Walk::build`], with what was computed opened, where it depends on something of `wanted`.
-    pub fn open(&self, wanted: &[Arc<Node>]) -> Result<Opened> {
-        let mut graph = Graph::new();
-        graph.reserve(WITH_GRADIENTS * self.entries.len());
-        let mut opening = Opening::new(wanted, self.leaf_count);
-        let nodes = self.add_to(&mut graph, Apart::Tensors(&mut opening, &self.flows()))?;
-        // An inlined Function has no node of its own.
-        let entries = nodes.iter().zip(&self.entries).filter(|(_, entry)| entry.node.op != Op::Function);
-        let mut origins: FxHashMap<NodeId, Arc<Node>> = opening.origins.into_iter().collect();
-        origins.extend(entries.map(|(&node, entry)| (node, entry.node.clone())));
-        let Opening { copies, gone, numbers, has_ranged, .. } = opening;
-        let (copies, outputs) = (copies.into_iter().collect(), self.outputs(&nodes));
-        Ok(Opened { outputs, entries: nodes, graph, origins, copies, gone, numbers, has_ranged })
-    }
-
     /// Which entries gradients of the roots flow through.
     fn flows(&self) -> Vec<bool> {
         let mut flows = vec![false; self.entries.len()];
@@ -619,10 +352,6 @@ impl Walk {
             }
         }
         flows
-    }
-
-    fn outputs(&self, nodes: &[NodeId]) -> Vec<NodeId> {
-        self.roots.iter().map(|&root| nodes[root as usize]).collect()
     }
 
     /// The age at which the last run began before the roots were made: older nodes existed then.
@@ -649,101 +378,6 @@ impl Walk {
     pub fn numbers(&self) -> Numbers {
         let computed = self.entries.iter().filter(|entry| entry.leaf.is_none()).map(|entry| &entry.node);
         computed.filter_map(|node| Some((node.literal()?, node.location?))).collect()
-    }
-
-    fn add_to(&self, graph: &mut Graph, mut apart: Apart) -> Result<Vec<NodeId>> {
-        let mut nodes: Vec<NodeId> = Vec::with_capacity(self.entries.len());
-        // Results of the Functions that were inlined, by position of the Function.
-        let mut results: FxHashMap<u32, Vec<NodeId>> = FxHashMap::default();
-        for (position, entry) in self.entries.iter().enumerate() {
-            let Entry { node, sources, leaf, is_moved, .. } = entry;
-            let of = |position: u32| nodes[position as usize];
-            let is_apart = match &apart {
-                Apart::Nothing => false,
-                Apart::Floats => node.props.dtype.is_float(),
-                Apart::Tensors(opening, _) => {
-                    let is_tensor = node.identity().is_tensor();
-                    if let Some(known) = opening.known(node).filter(|_| is_tensor || leaf.is_some()) {
-                        nodes.push(known);
-                        continue;
-                    }
-                    // Kept apart from an equal constant of a gradient rule: a number of the program may change.
-                    is_tensor || node.literal().is_some()
-                }
-            };
-            // What stands for another node's value.
-            let standing = |graph: &mut Graph, value: NodeId| if is_apart { twin(graph, value) } else { Ok(value) };
-            let new = match (node.op, &node.arg, leaf) {
-                (.., &Some(slot)) => match &mut apart {
-                    Apart::Tensors(opening, flows) if flows[position] => opening.open(graph, node, slot)?,
-                    Apart::Nothing if self.literals.contains_key(&(position as u32)) => {
-                        graph.constant(self.literals[&(position as u32)])
-                    }
-                    _ => param(graph, &node.props, slot)?,
-                },
-                _ if *is_moved => {
-                    let (x, offsets, shape) = (of(sources[0]), of(sources[1]), &node.props.shape);
-                    match apart {
-                        Apart::Nothing => moved::window(graph, node.op, x, offsets, shape)?,
-                        _ => {
-                            let shape = graph.shape(shape)?;
-                            graph.add_apart(node.op, &[x, offsets, shape], Arg::None)?
-                        }
-                    }
-                }
-                (Op::After, ..) if sources.len() == 1 => standing(graph, of(sources[0]))?,
-                (Op::Function, ..) => {
-                    let arguments: Vec<NodeId> = sources.iter().map(|&source| of(source)).collect();
-                    let first = graph.len();
-                    let elements = match (called(node), &mut apart) {
-                        (Some(body), Apart::Tensors(opening, _)) => {
-                            opening.has_ranged |= !body.ranged().is_empty();
-                            body.open(graph, &arguments)
-                        }
-                        (Some(body), _) => body.inline(graph, &arguments),
-                        (None, _) => Ok(vec![]),
-                    };
-                    // A mistake in the arguments shows inside: it was made where the function is called.
-                    let elements = elements.map_err(|error| match node.location {
-                        Some(location) => error.at(location),
-                        None => error,
-                    })?;
-                    if let Some(location) = node.location {
-                        graph.locate_from(first, location.into());
-                    }
-                    results.insert(position as u32, elements);
-                    // Only GetTuple refers to it, and takes the element.
-                    graph.index(0)
-                }
-                (Op::GetTuple, Arg::Number(number), _) if sources.first().is_some_and(|f| results.contains_key(f)) => {
-                    let elements = &results[&sources[0]];
-                    let element = elements.get(*number as usize);
-                    standing(graph, *element.unwrap_or_else(|| unreachable!("derive checks the number")))?
-                }
-                _ => {
-                    let sources: SmallVec<[NodeId; 4]> = sources.iter().map(|&source| of(source)).collect();
-                    let new = match is_apart {
-                        true => graph.add_apart(node.op, &sources, node.arg.clone()),
-                        false => graph.add(node.op, &sources, node.arg.clone()),
-                    };
-                    new.map_err(|error| match node.location {
-                        Some(location) => error.at(location),
-                        None => error,
-                    })?
-                }
-            };
-            if let Some(location) = node.location.filter(|_| leaf.is_none()) {
-                graph.locate(new, location.into());
-            }
-            // Histories may lead to the same tensor on a path that a gradient flows through.
-            if let Apart::Tensors(opening, flows) = &mut apart
-                && flows[position]
-            {
-                opening.meet(node, new);
-            }
-            nodes.push(new);
-        }
-        Ok(nodes)
     }
 }
 
@@ -785,19 +419,4 @@ fn is_ranged_result(node: &Node) -> bool {
                 })
             })
         })
-}
-
-/// A node apart with the value of another one, which it is made of.
-pub(crate) fn twin(graph: &mut Graph, value: NodeId) -> Result<NodeId> {
-    let shape = graph.props(value).shape.clone();
-    let shape = graph.shape(&shape)?;
-    graph.add_apart(Op::Reshape, &[value, shape], Arg::None)
-}
-
-/// The Param that stands for a tensor in memory.
-pub(crate) fn param(graph: &mut Graph, props: &Props, slot: u32) -> Result<NodeId> {
-    let Props { shape, dtype, device, .. } = props;
-    let shape = graph.shape(shape)?;
-    let arg = Arg::Param { slot, dtype: *dtype, device: device.clone(), addrspace: Some(AddrSpace::Global) };
-    graph.add(Op::Param, &[shape], arg)
 }

@@ -31,6 +31,8 @@ pub(crate) struct Node {
     oldest_lazy: AtomicU64,
     /// Whether its value depends on a buffer: constants alone are simplified.
     has_data: bool,
+    /// Whether its value depended on a loop-carried state when it was made.
+    reads_state: bool,
     pub location: Option<&'static Location<'static>>,
     /// An [`Identity`], settled before anybody but the maker sees the node.
     identity: AtomicU64,
@@ -99,6 +101,7 @@ impl Node {
             last_run: 0,
             oldest_lazy: AtomicU64::new(COMPUTED),
             has_data: op == Op::Buffer,
+            reads_state: false,
             location: None,
             identity: AtomicU64::new(identity.0),
             literal: None,
@@ -131,9 +134,12 @@ impl Node {
         let own = if props.value.is_some() { COMPUTED } else { age };
         let oldest = sources.iter().map(|source| source.oldest_lazy()).fold(own, u64::min);
         let has_data = sources.iter().any(|source| source.has_data);
+        let reads_state =
+            |source: &Arc<Node>| source.is_loop_carried() || source.reads_state && source.oldest_lazy() != COMPUTED;
+        let reads_state = sources.iter().any(reads_state);
         let state = State::Lazy(sources);
         let mut node = Node::new(op, arg, props, hash, identity, age, state);
-        node.has_data = has_data;
+        (node.has_data, node.reads_state) = (has_data, reads_state);
         (node.oldest_lazy, node.last_run) = (AtomicU64::new(oldest), unread::last_run());
         node.location = location;
         Ok(Arc::new(node))
@@ -232,6 +238,11 @@ impl Node {
     /// Whether its value depends on a buffer.
     pub fn has_data(&self) -> bool {
         self.has_data
+    }
+
+    /// Whether its value depended on a loop-carried state when it was made.
+    pub fn reads_state(&self) -> bool {
+        self.reads_state
     }
 
     /// What tells it apart from equal nodes where gradients are asked for.
@@ -426,6 +437,7 @@ impl Node {
     pub fn replace_by(&self, next: &Arc<Node>) {
         if self.is_loop_carried() {
             next.become_loop_carried();
+            unread::replaced_by(next);
             // If a clone was assigned before, that assignment stays.
             let _ = self.next_state.set(Arc::downgrade(next));
         }

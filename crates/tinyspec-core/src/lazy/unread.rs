@@ -4,25 +4,40 @@
 //! Therefore a run also computes every held tensor that was made of a dropped state: one that an earlier run left lazy and that the
 //! program no longer holds. This covers the tensors that the thread has made and their dependencies; of those made by other threads, a
 //! run computes only what it depends on ([`Walk::unevaluated`]).
+//!
+//! A small value made of a weight, such as the accuracy of a batch, keeps that state of the weight alive once the weight has been
+//! stepped. If a program still holds such a value, unread, after the run that follows, that run computes it, and later runs compute the
+//! values of the same line together with their own.
 
 use super::{Node, Walk};
 use rustc_hash::FxHashSet;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 thread_local! {
     static UNREAD: RefCell<Unread> = RefCell::new(Unread {
         last_run: LAST_RUN.load(Ordering::Relaxed),
         candidates: VecDeque::new(),
         waiting: VecDeque::new(),
+        metrics: VecDeque::new(),
+        replaced: 0,
     });
 }
 
 /// The last run of any thread. A new thread starts from it, since a program may spawn one for each step.
 static LAST_RUN: AtomicU64 = AtomicU64::new(0);
 
+/// The age of the last state that was assigned over a loop-carried one.
+static LAST_REPLACED: AtomicU64 = AtomicU64::new(0);
+
+/// Lines that have made metrics which a program held, unread, when the weights had been stepped.
+static METRICS: LazyLock<Mutex<FxHashSet<&'static Location<'static>>>> = LazyLock::new(Mutex::default);
+
+/// The most bytes of a metric.
+const METRIC: u64 = 1 << 16;
 /// The least capacity for candidates.
 const ROOM: usize = 64;
 /// The most waiting candidates that a run searches: a program may hold thousands of lazy tensors.
@@ -40,6 +55,10 @@ struct Unread {
     candidates: VecDeque<Weak<Node>>,
     /// Older ones that depend on tensors which the program still held.
     waiting: VecDeque<Weak<Node>>,
+    /// Small tensors that depend on a loop-carried state, in the order of their age.
+    metrics: VecDeque<Weak<Node>>,
+    /// [`LAST_REPLACED`] when `metrics` were last searched.
+    replaced: u64,
 }
 
 /// `None` while the thread ends.
@@ -54,10 +73,16 @@ pub(super) fn last_run() -> u64 {
 
 /// Makes a new tensor a candidate if it depends on a node that the last run left lazy.
 pub(super) fn note(node: &Arc<Node>) {
-    if !is_made_of_older(node) {
-        return;
+    if is_made_of_older(node) {
+        with_unread(|unread| push(&mut unread.candidates, Arc::downgrade(node)));
+    } else if node.reads_state() && node.bytes() <= METRIC {
+        with_unread(|unread| push(&mut unread.metrics, Arc::downgrade(node)));
     }
-    with_unread(|unread| push(&mut unread.candidates, Arc::downgrade(node)));
+}
+
+/// A loop-carried state has been replaced by `next`.
+pub(super) fn replaced_by(next: &Node) {
+    LAST_REPLACED.fetch_max(next.age, Ordering::Relaxed);
 }
 
 /// Appends a node. A full queue drops freed nodes before it grows.
@@ -74,6 +99,36 @@ fn is_made_of_older(node: &Node) -> bool {
     node.oldest_lazy() < node.last_run
 }
 
+impl Unread {
+    /// The metrics that a run computes; the other ones that the program holds wait for the next.
+    fn metrics_to_compute(&mut self) -> Vec<Arc<Node>> {
+        let replaced = LAST_REPLACED.load(Ordering::Relaxed);
+        let is_new = std::mem::replace(&mut self.replaced, replaced) != replaced;
+        // If no state has been replaced, those that waited wait on.
+        let last_run = self.last_run;
+        let is_searched = |node: &Weak<Node>| is_new || node.upgrade().is_none_or(|node| node.age >= last_run);
+        let first = self.metrics.iter().rposition(|node| !is_searched(node)).map_or(0, |last| last + 1);
+        let mut lines = METRICS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = vec![];
+        for node in self.metrics.split_off(first) {
+            let Some(metric) = node.upgrade() else { continue };
+            if metric.is_unheld() || !metric.is_lazy() || metric.is_loop_carried() {
+                continue;
+            }
+            let is_late = metric.age < last_run.min(replaced);
+            if is_late {
+                lines.extend(metric.location);
+            }
+            if is_late || metric.location.is_some_and(|line| lines.contains(line)) {
+                found.push(metric);
+            } else {
+                self.metrics.push_back(node);
+            }
+        }
+        found
+    }
+}
+
 /// What a run begins with.
 pub(crate) struct UnreadStates {
     pub states: Vec<Arc<Node>>,
@@ -86,15 +141,17 @@ pub(crate) fn unread_states() -> UnreadStates {
     let now = Node::next_age();
     LAST_RUN.store(now, Ordering::Relaxed);
     let taken = with_unread(|unread| {
+        let metrics = unread.metrics_to_compute();
         let mut candidates = std::mem::take(&mut unread.candidates);
         candidates.extend(unread.waiting.drain(..unread.waiting.len().min(CANDIDATES)));
-        (std::mem::replace(&mut unread.last_run, now), candidates)
+        (std::mem::replace(&mut unread.last_run, now), candidates, metrics)
     });
-    let (last_run, candidates) = taken.unwrap_or_default();
+    let (last_run, candidates, metrics) = taken.unwrap_or_default();
     let (mut states, waiting) = among(candidates, last_run);
     if !waiting.is_empty() {
         with_unread(|unread| waiting.iter().for_each(|node| push(&mut unread.waiting, Arc::downgrade(node))));
     }
+    states.extend(metrics);
     if !states.is_empty() {
         states = Walk::with_room(states);
     }

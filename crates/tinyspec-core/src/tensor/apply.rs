@@ -29,6 +29,7 @@ pub(crate) fn apply_many(
         nodes.push(builder.import(input.node()?.clone()));
     }
     let located = |error: Error| crate::Error::from(error.at(location));
+    builder.place_numbers().map_err(located)?;
     let results = build(&mut builder, &nodes).map_err(located)?;
     Ok(results.into_iter().map(|node| Tensor::from_node(builder.node(node))).collect())
 }

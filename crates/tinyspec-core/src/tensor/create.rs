@@ -135,7 +135,7 @@ impl Tensor {
 
     /// A tensor of shape `()` with one value, which is data: kernels do not depend on it. But where nothing but views of it
     /// are summed, as in the specification's `arange`, the sum is compiled for the number, as long as this line of the
-    /// program has written no more than three.
+    /// program has written no more than three. It may stand beside tensors of any device.
     #[track_caller]
     pub fn scalar<T: Element>(value: T) -> Tensor {
         literal(Location::caller(), value).unwrap_or_else(Tensor::failed)

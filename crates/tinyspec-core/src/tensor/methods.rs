@@ -119,6 +119,16 @@ impl IntoAxes for &[i64] {
     }
 }
 
+/// No type: rustc finds `Ord::clamp`, and would explain that instead of the other name.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(message = "tensors have no method `clamp`: it is called `clip`", label = "write `clip`")]
+pub trait NotClip {}
+
+impl Tensor {
+    #[doc(hidden)]
+    pub fn clamp<N: NotClip>(&self, _: N, _: N) {}
+}
+
 /// A method call: collects its arguments, keeps the first error among them.
 pub(super) struct Call {
     builder: LazyBuilder,
@@ -169,7 +179,10 @@ impl Call {
     fn build<T>(&mut self, build: impl FnOnce(&mut LazyBuilder) -> tinyspec_ir::Result<T>) -> Result<T> {
         match self.error.take() {
             Some(error) => Err(error),
-            None => build(&mut self.builder).map_err(|error| error.in_op(self.op).at(self.location).into()),
+            None => {
+                let result = self.builder.place_numbers().and_then(|()| build(&mut self.builder));
+                result.map_err(|error| error.in_op(self.op).at(self.location).into())
+            }
         }
     }
 
@@ -222,16 +235,16 @@ impl Call {
 
 macro_rules! method {
     // Written by hand (`create`, `random`): their dtype and key have defaults.
-    ($(#[doc = $doc:literal])* full $($rest:tt)*) => {};
-    ($(#[doc = $doc:literal])* zeros $($rest:tt)*) => {};
-    ($(#[doc = $doc:literal])* ones $($rest:tt)*) => {};
-    ($(#[doc = $doc:literal])* arange $($rest:tt)*) => {};
-    ($(#[doc = $doc:literal])* uniform $($rest:tt)*) => {};
-    ($(#[doc = $doc:literal])* randn $($rest:tt)*) => {};
+    ($(#[$meta:meta])* full $($rest:tt)*) => {};
+    ($(#[$meta:meta])* zeros $($rest:tt)*) => {};
+    ($(#[$meta:meta])* ones $($rest:tt)*) => {};
+    ($(#[$meta:meta])* arange $($rest:tt)*) => {};
+    ($(#[$meta:meta])* uniform $($rest:tt)*) => {};
+    ($(#[$meta:meta])* randn $($rest:tt)*) => {};
     // A number takes the dtype of the other choice, and beside another number that of its own type: the condition's says
     // nothing of it.
-    ($(#[doc = $doc:literal])* where_($condition:ident: tensor, $x:ident: tensor, $y:ident: tensor) -> tensor = $($path:ident)::+) => {
-        $(#[doc = $doc])*
+    ($(#[$meta:meta])* where_($condition:ident: tensor, $x:ident: tensor, $y:ident: tensor) -> tensor = $($path:ident)::+) => {
+        $(#[$meta])*
         #[track_caller]
         pub fn where_(&self, $x: impl Operand, $y: impl Operand) -> Tensor {
             let mut call = Call::new("where_", Location::caller());
@@ -241,8 +254,8 @@ macro_rules! method {
             call.tensor(|builder| tinyspec_ir::ops::$($path)::+(builder, $condition, $x, $y))
         }
     };
-    ($(#[doc = $doc:literal])* $name:ident($receiver:ident: tensor $(, $param:ident: $kind:ident)*) -> $result:ident $([$count:expr])? = $($path:ident)::+) => {
-        $(#[doc = $doc])*
+    ($(#[$meta:meta])* $name:ident($receiver:ident: tensor $(, $param:ident: $kind:ident)*) -> $result:ident $([$count:expr])? = $($path:ident)::+) => {
+        $(#[$meta])*
         #[track_caller]
         pub fn $name(&self $(, $param: method!(@type $kind))*) -> method!(@result $result $([$count])?) {
             #[allow(unused_mut, reason = "not every method has more operands")]
@@ -254,8 +267,8 @@ macro_rules! method {
             call.$result(|builder| tinyspec_ir::ops::$($path)::+(builder, $receiver $(, method!(@pass $kind, $param))*))
         }
     };
-    ($(#[doc = $doc:literal])* $name:ident($($param:ident: $kind:ident),*) -> $result:ident $([$count:expr])? = $($path:ident)::+) => {
-        $(#[doc = $doc])*
+    ($(#[$meta:meta])* $name:ident($($param:ident: $kind:ident),*) -> $result:ident $([$count:expr])? = $($path:ident)::+) => {
+        $(#[$meta])*
         #[track_caller]
         pub fn $name($($param: method!(@type $kind)),*) -> method!(@result $result $([$count])?) {
             #[allow(unused_mut, reason = "not every method has operands")]
@@ -307,11 +320,11 @@ macro_rules! method {
 }
 
 macro_rules! methods {
-    ($($(#[doc = $doc:literal])* $name:ident($($param:ident: $kind:ident),*) -> $result:ident $([$count:expr])? = $($path:ident)::+;)*) => {
+    ($($(#[$meta:meta])* $name:ident($($param:ident: $kind:ident),*) -> $result:ident $([$count:expr])? = $($path:ident)::+;)*) => {
         /// The methods of the table.
         #[allow(clippy::should_implement_trait, clippy::too_many_arguments, reason = "the table's names; operators exist too")]
         impl Tensor {
-            $(method! { $(#[doc = $doc])* $name($($param: $kind),*) -> $result $([$count])? = $($path)::+ })*
+            $(method! { $(#[$meta])* $name($($param: $kind),*) -> $result $([$count])? = $($path)::+ })*
         }
     };
 }

@@ -143,6 +143,7 @@ impl Tensor {
     }
 
     /// Number of dims.
+    #[doc(alias("ndim"))]
     pub fn rank(&self) -> usize {
         self.shape().len()
     }

@@ -104,7 +104,7 @@ fn ulps(dtype: DType, expected: f64, found: Const) -> f64 {
     }
     let (digits, least) = if dtype == DType::F32 { (23, -149) } else { (52, -1074) };
     let exponent = if expected == 0.0 { least } else { (expected.abs().log2().floor() as i32 - digits).max(least) };
-    (found - expected).abs() / 2f64.powi(exponent)
+    (found - expected).abs() / f64::from(exponent).exp2()
 }
 
 fn check_unary(op: Op, dtype: DType, definition: fn(f64) -> f64, bound: f64) {
@@ -244,6 +244,29 @@ fn powers_with_every_special_case() {
                 distance <= 2.0,
                 "{base:?}^{exponent:?} {dtype}: {found:?} instead of {expected:e}, {distance} ulp"
             );
+        }
+    }
+}
+
+#[test]
+fn powers_of_constant_exponents() {
+    let halves: Vec<f64> = (-65..=65).map(|halves| f64::from(halves) / 2.0).collect();
+    for (dtype, exponents) in [(DType::F32, &halves[..]), (DType::F64, &[-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0])] {
+        let bases: Vec<Const> = values(dtype, 200).into_iter().map(|value| Const::float(dtype, value)).collect();
+        for (exponent, machine) in exponents.iter().flat_map(|&exponent| MACHINES.map(|machine| (exponent, machine))) {
+            let found = compiled(Op::Pow, dtype, &[bases.clone()], machine, |k, sources| {
+                let exponent = k.graph.constant(Const::float(dtype, exponent));
+                k.alu(Op::Pow, &[sources[0], exponent])
+            });
+            for (base, found) in bases.iter().zip(found) {
+                let expected = base.as_float().unwrap().powf(Const::float(dtype, exponent).as_float().unwrap());
+                let distance = ulps(dtype, expected, found);
+                let bound = if dtype == DType::F32 { 1.5 } else { 2.0 };
+                assert!(
+                    distance <= bound,
+                    "{base:?}^{exponent} {dtype}: {found:?} instead of {expected:e}, {distance} ulp, {machine:?}"
+                );
+            }
         }
     }
 }

@@ -117,6 +117,21 @@ fn what_cannot_be_cut_says_why() {
 }
 
 #[test]
+fn numbers_are_where_the_tensors_beside_them_are() {
+    let (x, s) = (numbers(&[3]).to("interpreter:1"), Tensor::scalar(2f32));
+    for y in [&x * &s, &s * &x, x.fmax(Tensor::scalar(f32::NAN)) * 2.0, Tensor::scalar(true).where_(&x * &s, &x)] {
+        assert_eq!(y.device(), x.device());
+        assert_eq!(values(&y), values(&(&x * 2.0)));
+    }
+    let loss = (&x * &s).sum(.., false);
+    let [by_s, by_x] = &grad(&loss, &[&s, &x]).unwrap()[..] else { panic!("two gradients") };
+    assert_eq!(by_s.device(), s.device());
+    assert_eq!((values(by_s), values(by_x)), (values(&x.sum(.., false)), vec![2.0; 3]));
+    let moved = &x + s.to("interpreter:0");
+    assert!(moved.realize().unwrap_err().to_string().contains("mixes devices"), "what the program has moved stays");
+}
+
+#[test]
 fn gradients_cross_devices() {
     let x = numbers(&[4, 3]);
     let there = x.to("interpreter:1");

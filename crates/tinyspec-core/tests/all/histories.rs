@@ -548,3 +548,26 @@ fn a_number_may_be_younger_than_what_was_made_of_it() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// A part keeps no memory of the whole tensor, and is no run.
+#[test]
+fn parts_of_a_state_that_was_overwritten_are_computed_again() -> Result<(), Error> {
+    let gradient = |steps: usize, is_read: bool| {
+        let w = row(&[0.3, -0.2]);
+        let (mut x, mut log) = (w.clone(), Tensor::zeros([64, 2]));
+        for step in 0..steps {
+            log.set(step, 0.7f32);
+            x = x.tanh() + &w + log.at(step);
+            if is_read {
+                log.to_vec::<f32>()?;
+            }
+        }
+        grad(&x.sum(.., false), &[&w])?[0].to_vec::<f32>()
+    };
+    for steps in [3, 12, 60] {
+        let (found, expected) = (gradient(steps, true)?, gradient(steps, false)?);
+        let is_close = found.iter().zip(&expected).all(|(found, expected)| (found - expected).abs() < 1e-4);
+        assert!(is_close, "{steps} steps: {found:?} rather than {expected:?}");
+    }
+    Ok(())
+}

@@ -4,7 +4,7 @@
 //! gradients, which are functions of the inputs, a cotangent for each float result, and the named dims. [`inline_all`]
 //! replaces those that are left.
 
-use crate::{Arg, Builder, Error, Graph, NodeId, Op, Result};
+use crate::{Arg, Builder, Graph, NodeId, Op, Result};
 use rustc_hash::FxHashMap;
 
 /// The results of a closed body in another graph, with each Param replaced by an argument.
@@ -100,7 +100,7 @@ pub fn inline_all(graph: Graph, roots: Vec<NodeId>) -> Result<(Graph, Vec<NodeId
                     let elements = function_values(&graph, node);
                     // A mistake in the arguments shows inside: it was made where the function is called.
                     let inlined =
-                        inline(&mut opened, &graph, &elements, &sources).map_err(|error| located(error, &graph, node));
+                        inline(&mut opened, &graph, &elements, &sources).map_err(|error| graph.located(node, error));
                     results[node.index()] = inlined?;
                     // Only GetTuple refers to it, and takes the element.
                     opened.index(0)
@@ -112,9 +112,9 @@ pub fn inline_all(graph: Graph, roots: Vec<NodeId>) -> Result<(Graph, Vec<NodeId
                 (Op::Call, arg) => {
                     let inner = opened.import(&graph, &graph.sources(node)[..1], |_, _| Ok(None))?;
                     let call = opened.add(Op::Call, &[inner, sources].concat(), arg.clone());
-                    call.map_err(|error| located(error, &graph, node))?
+                    call.map_err(|error| graph.located(node, error))?
                 }
-                (op, arg) => opened.add(op, &sources, arg.clone()).map_err(|error| located(error, &graph, node))?,
+                (op, arg) => opened.add(op, &sources, arg.clone()).map_err(|error| graph.located(node, error))?,
             };
             for location in graph.locations(node) {
                 opened.locate(new, location.clone());
@@ -125,13 +125,6 @@ pub fn inline_all(graph: Graph, roots: Vec<NodeId>) -> Result<(Graph, Vec<NodeId
         graph = opened;
     }
     Ok((graph, roots))
-}
-
-fn located(error: Error, graph: &Graph, node: NodeId) -> Error {
-    match graph.locations(node).first() {
-        Some(location) => error.at(location.clone()),
-        None => error,
-    }
 }
 
 /// The values of a Function's Tuple; behind them may stand a Tuple with its own gradient.

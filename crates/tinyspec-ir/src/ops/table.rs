@@ -2,7 +2,7 @@
 //! corpus runner, "did you mean", and the docs.
 //!
 //! [`for_each_method!`](crate::for_each_method) hands all rows to a callback macro, each as
-//! `#[doc] name(param: kind, …) -> result = path;` with `kind` one of those in [`ParamKind`], spelt as its variant (the
+//! `#[doc] #[doc(alias(…))] name(param: kind, …) -> result = path;` with `kind` one of those in [`ParamKind`], spelt as its variant (the
 //! name of a struct of options is one), and `result` one of
 //!
 //! * `tensor`,
@@ -112,6 +112,8 @@ pub struct Method {
     pub is_list: bool,
     /// What it does.
     pub doc: &'static str,
+    /// What other libraries call it.
+    pub aliases: &'static [&'static str],
     /// A function of its own: a single one that calls all methods takes seconds to compile.
     call: Call,
 }
@@ -122,13 +124,14 @@ pub fn method(name: &str) -> Option<&'static Method> {
 }
 
 macro_rules! table {
-    ($($(#[doc = $doc:literal])* $name:ident($($param:ident: $kind:ident),*) -> $result:ident $([$count:expr])? = $($path:ident)::+;)*) => {
+    ($($(#[doc = $doc:literal])* $(#[doc(alias($($alias:literal),*))])? $name:ident($($param:ident: $kind:ident),*) -> $result:ident $([$count:expr])? = $($path:ident)::+;)*) => {
         /// Every method.
         pub const METHODS: &[Method] = &[$(Method {
             name: stringify!($name),
             params: &[$((stringify!($param), ParamKind::$kind)),*],
             is_list: table!(@is_list $result),
             doc: concat!($($doc, "\n"),*),
+            aliases: &[$($($alias),*)?],
             call: |builder, args| {
                 $(let $param = table!(@take $kind args stringify!($param));)*
                 args.finish()?;

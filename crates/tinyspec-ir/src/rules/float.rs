@@ -11,6 +11,9 @@ rules! {
         float_div_one: (Div x c) if is_value(g, c, 1.0) => x;
         float_neg_neg: (Mul (Mul x a) b) if is_value(g, a, -1.0) && is_value(g, b, -1.0) => x;
         float_div_power: (Div x c) => by_power_of_two(g, x, c)?;
+        power_one: (Pow x c) if is_value(g, c, 1.0) => x;
+        power_two: (Pow x c) if is_value(g, c, 2.0) => alu(g, Op::Mul, x, x)?;
+        power_minus_one: (Pow x c) if is_value(g, c, -1.0) => g.alu(Op::Recip, &[x]).ok()?;
         float_fold_div: (Div a b) => fold(g, node)?;
         float_fold_recip: (Recip a) => fold(g, node)?;
         float_fold_sqrt: (Sqrt a) => fold(g, node)?;

@@ -163,10 +163,7 @@ impl<'a> Run<'a> {
             if stack.len() > before {
                 continue;
             }
-            self.evaluate(node).map_err(|error| match graph.locations(node).first() {
-                Some(location) => error.at(location.clone()),
-                None => error,
-            })?;
+            self.evaluate(node).map_err(|error| graph.located(node, error))?;
             stack.pop();
         }
         Ok(())

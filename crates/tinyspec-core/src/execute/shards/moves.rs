@@ -18,10 +18,7 @@ pub(in crate::execute) fn move_to_device(node: &Arc<Node>) -> Result<()> {
         (None, DeviceId::Single(name)) => {
             let (from, start) = part(&source).ok_or_else(|| refused("the source has no value"))?;
             let bytes = node.props.element_count().as_const().unwrap_or_default() as usize * node.props.dtype.size();
-            let device = device(name).map_err(|error| match node.location {
-                Some(line) => error.at(line),
-                None => error,
-            })?;
+            let device = device(name).map_err(|error| error.at_known(node.location))?;
             let storage = Storage::allocate(&device, bytes, &node.owner())?;
             storage.copy(&from, start)?;
             node.become_buffer(Arc::new(storage), computed);
@@ -93,10 +90,7 @@ pub(super) fn on(builder: &mut LazyBuilder, node: NodeId, name: &Arc<str>) -> ti
 
 /// Equal parts along axis 0, computed.
 fn scattered(source: &Arc<Node>, names: &Arc<[Arc<str>]>, node: &Node) -> Result<Shards> {
-    let located = |error: tinyspec_ir::Error| match node.location {
-        Some(location) => error.at(location),
-        None => error,
-    };
+    let located = |error: tinyspec_ir::Error| error.at_known(node.location);
     let length = check_even(&node.props.shape, names.len()).map_err(located)?;
     let mut builder = LazyBuilder::at(node.location);
     let source = builder.import(placed(source)?);

@@ -64,10 +64,7 @@ pub(super) fn spread(
                 spread.kernel(graph.source(node, 0))?;
                 spread.node(node)?
             }
-            _ => spread.node(node).map_err(|error| match graph.locations(node).first() {
-                Some(location) => error.at(location.clone()),
-                None => error,
-            })?,
+            _ => spread.node(node).map_err(|error| graph.located(node, error))?,
         };
         spread.values.insert(node, value);
     }

@@ -1,10 +1,10 @@
 //! The part of a walk that its gradients are derived from. Programs that agree in it share the derived gradients.
 
-use super::{Entry, KeyPart, Opening, Positions, Walk, called};
+use super::{Entry, KeyPart, Positions, Walk, called};
 use crate::device::device_of;
 use crate::error::Result;
 use crate::lazy::moved::{Moved, Offsets};
-use crate::lazy::{Class, Node, Produced, Series};
+use crate::lazy::{Class, Node, Opening, Produced, Series};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::sync::Arc;

@@ -19,7 +19,7 @@ use super::identity::{Identity, Who};
 use super::node::Node;
 use crate::Result;
 use crate::kept::Kept;
-use crate::lazy::{Body, Walk};
+use crate::lazy::{Body, Walk, within};
 use std::sync::{Arc, LazyLock, Weak};
 use tinyspec_ir::{Const, ContentHash, DType, Dim, NodeId, Op};
 
@@ -223,7 +223,7 @@ impl History {
     /// Values of the program that the caller still has.
     fn living(&self) -> impl Iterator<Item = (NodeId, Arc<Node>)> {
         let living = self.had.iter().filter_map(|(node, had)| Some((*node, had.upgrade()?)));
-        living.filter(|(_, had)| !had.is_overwritten())
+        living.filter(|(_, had)| !within(had).0.is_overwritten())
     }
 
     /// The inputs among nodes of the program: slots and Params.
@@ -245,7 +245,8 @@ impl Input {
             return (None, None);
         }
         let held = [self.kept.clone(), self.node.upgrade(), self.value.upgrade()];
-        let node = held.into_iter().flatten().find(|node| !node.is_overwritten());
+        // A part is read where the whole tensor lies.
+        let node = held.into_iter().flatten().find(|node| !within(node).0.is_overwritten());
         let past = match (&node, &self.past) {
             (Some(node), Past::Computed(computed)) if !node.is_realized() => Some(computed.clone()),
             (Some(node), _) => node.computed(),
@@ -261,12 +262,14 @@ impl Computed {
     fn of_part(part: &Arc<Node>) -> Result<Option<Computed>> {
         let windows = moved_windows(part)?;
         let Some(mut history) = History::of_tensors(std::slice::from_ref(part), &windows)? else { return Ok(None) };
-        // A part is no run: if the whole tensor is the last that is remembered, it is forgotten rather than the part.
-        if !history.is_remembered()
-            && let Some(history) = Arc::get_mut(&mut history)
-        {
-            history.inputs.iter_mut().for_each(|input| input.past = Past::Forgotten);
-            (history.generation, history.bytes) = (0, history.own_bytes);
+        if let Some(history) = Arc::get_mut(&mut history) {
+            // A part is no run.
+            history.generation = history.generation.saturating_sub(1);
+            // If the whole tensor is the last that is remembered, it is forgotten rather than the part.
+            if !history.is_remembered() {
+                history.inputs.iter_mut().for_each(|input| input.past = Past::Forgotten);
+                (history.generation, history.bytes) = (0, history.own_bytes);
+            }
         }
         let output = history.program.outputs.first().copied();
         Ok(output.map(|output| Computed { history, output, held: None }))

@@ -6,7 +6,7 @@ use super::count::counted;
 use super::movement::{count, sizes};
 use super::tile::Reuse;
 use crate::lower::optimize::scatter::PLACES;
-use crate::lower::select::decompose::Sizes;
+use crate::lower::select::decompose::{Sizes, is_product};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 use tinyspec_backends::Target;
@@ -164,7 +164,7 @@ impl Estimates {
                 total += share * self.work[node.index()];
                 continue;
             }
-            total += share * operation(graph.op(node));
+            total += share * operation(graph, node);
             let views = if graph.op(node).is_view() { views.rotate_left(7) ^ (u64::from(node.0) + 1) } else { views };
             let elements = elements(graph, node);
             for &source in value_sources(graph, node) {
@@ -284,7 +284,7 @@ impl Estimates {
         self.reuse[node.index()] = Reuse::of(graph, node);
         self.scatters[node.index()] = self.is_scatter(graph, node);
         self.windows[node.index()] = self.is_windowed(graph, node);
-        let (mut work, mut bytes) = (operation(op), 0.0);
+        let (mut work, mut bytes) = (operation(graph, node), 0.0);
         for &source in value_sources(graph, node) {
             let from = self::elements(graph, source);
             let share = per_element(op, elements, from);
@@ -346,8 +346,9 @@ pub(super) fn value_sources(graph: &Graph, node: NodeId) -> &[NodeId] {
 }
 
 /// Vector operations that one element of an op takes.
-fn operation(op: Op) -> f32 {
-    match op {
+fn operation(graph: &Graph, node: NodeId) -> f32 {
+    match graph.op(node) {
+        Op::Pow if is_product(graph, node) => 5.0,
         Op::Div | Op::Recip => 4.0,
         Op::Sqrt => 5.0,
         Op::Idiv | Op::Mod | Op::Exp2 | Op::Log2 => 10.0,

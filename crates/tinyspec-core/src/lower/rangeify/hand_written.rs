@@ -3,7 +3,7 @@
 //! A call is a kernel of its own. What it updates is a value like any other, so the kernel works on a copy, unless
 //! nobody else looks at the value or the kernel overwrites all of it.
 
-use super::movement::{count, dims, locate};
+use super::movement::{count, dims};
 use super::walk::{DemandId, Walk, call_result, named};
 use super::{Assembly, HandWritten, KernelCall};
 use crate::lower::hand_written::{Before, Specialised, specialise};
@@ -28,7 +28,7 @@ pub(super) fn calls(graph: &Graph, live: &[NodeId]) -> Result<HandWrittenCalls> 
         let Some(code) = kernel::code(graph, call) else { continue };
         let hand_written = call_of(graph, call, code).map_err(|error| {
             let place = results_of(graph, call).find(|&(result, _)| !graph.locations(result).is_empty());
-            locate(graph, place.map_or(call, |(result, _)| result), error)
+            graph.located(place.map_or(call, |(result, _)| result), error)
         })?;
         calls.insert(call, hand_written);
     }

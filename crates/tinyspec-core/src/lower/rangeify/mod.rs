@@ -42,7 +42,7 @@ use two_level_scan::two_level_scans;
 
 use super::optimize;
 use concat::{Concats, Place};
-use movement::{elements, locate, shape};
+use movement::{elements, shape};
 use online::Online;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
@@ -231,7 +231,7 @@ fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs, refused: &Refused)
     let live = graph.reachable(outputs);
     let mut forced: FxHashMap<NodeId, Reason> = FxHashMap::default();
     for &node in &live {
-        check(graph, node).map_err(|error| locate(graph, node, error))?;
+        check(graph, node).map_err(|error| graph.located(node, error))?;
         if let (named, Some(reason)) = walk::named(graph, node)
             && forced.get(&named) != Some(&Reason::Contiguous)
         {

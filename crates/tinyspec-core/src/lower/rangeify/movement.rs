@@ -43,21 +43,13 @@ pub(super) fn dims(graph: &Graph, node: NodeId) -> Result<Dims> {
             format!("shape {} has named dims where numbers are needed", dim::show(shape)),
         )
         .help("bind every named dim before scheduling");
-        locate(graph, node, error)
+        graph.located(node, error)
     })
 }
 
 /// Number of elements.
 pub(super) fn count(dims: &[i64]) -> i64 {
     dims.iter().fold(1, |product, &dim| product.saturating_mul(dim))
-}
-
-/// Adds the user's line to an error about `node`.
-pub(super) fn locate(graph: &Graph, node: NodeId, error: Error) -> Error {
-    match graph.locations(node).first() {
-        Some(location) => error.at(location.clone()),
-        None => error,
-    }
 }
 
 /// The index into the source of a movement op (Stack and Index apart) that `tuple` of its result stands for, and the
@@ -128,7 +120,7 @@ fn offsets(graph: &Graph, node: NodeId) -> Result<Shape> {
     graph.props(graph.source(node, 1)).value.clone().ok_or_else(|| {
         let error = Error::new(ErrorKind::Unsupported, graph.op(node).name(), "the offset depends on data")
             .help("use an index instead");
-        locate(graph, node, error)
+        graph.located(node, error)
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::count::Count;
 use super::index::{Tuple, dim_of};
-use super::movement::{locate, shape};
+use super::movement::shape;
 use super::nested;
 use super::walk::{DemandId, Met, Walk};
 use crate::lower::terms::holds;
@@ -23,7 +23,7 @@ impl Walk<'_> {
         for &node in live {
             for position in 0..self.of_node[node.index()].len() {
                 let demand = self.of_node[node.index()][position];
-                let value = self.value(demand, &values).map_err(|error| locate(self.tensors, node, error))?;
+                let value = self.value(demand, &values).map_err(|error| self.tensors.located(node, error))?;
                 values[demand as usize] = value;
             }
         }

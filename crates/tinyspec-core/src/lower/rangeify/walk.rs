@@ -10,7 +10,7 @@ use super::depends::{depend, depends_on};
 use super::fusion::{self, Costs, Decision, Estimates, Reason};
 use super::hand_written::HandWrittenCalls;
 use super::index::{Indices, Ranges, Tuple};
-use super::movement::{elements, estimate, locate, shape};
+use super::movement::{elements, estimate, shape};
 use super::online::Online;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -202,7 +202,7 @@ impl<'a> Walk<'a> {
         for &node in live.iter().rev() {
             let reason = forced.get(&node);
             if reason.is_some() || !self.of_node[node.index()].is_empty() {
-                self.visit(node, reason).map_err(|error| locate(self.tensors, node, error))?;
+                self.visit(node, reason).map_err(|error| self.tensors.located(node, error))?;
             }
         }
         Ok(())

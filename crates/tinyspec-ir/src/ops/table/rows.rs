@@ -7,20 +7,26 @@ macro_rules! for_each_method {
         /// Sum with broadcasting.
         add(x: tensor, other: tensor) -> tensor = arithmetic::add;
         /// Difference.
+        #[doc(alias("subtract"))]
         sub(x: tensor, other: tensor) -> tensor = arithmetic::sub;
         /// Product, element by element.
+        #[doc(alias("multiply"))]
         mul(x: tensor, other: tensor) -> tensor = arithmetic::mul;
         /// Quotient in floats.
+        #[doc(alias("divide", "true_divide"))]
         div(x: tensor, other: tensor) -> tensor = arithmetic::div;
         /// Quotient of integers; `rounding` is `"floor"` or `"trunc"`.
+        #[doc(alias("floor_divide"))]
         idiv(x: tensor, other: tensor, rounding: text) -> tensor = arithmetic::idiv;
         /// Remainder of the quotient that `rounding` names.
         imod(x: tensor, other: tensor, rounding: text) -> tensor = arithmetic::imod;
         /// Floored remainder; by 0 it is nan of floats.
+        #[doc(alias("remainder"))]
         modulo(x: tensor, other: tensor) -> tensor = arithmetic::modulo;
         /// Remainder with the sign of the dividend; by 0 it is nan of floats.
         fmod(x: tensor, other: tensor) -> tensor = arithmetic::fmod;
         /// Power, in floats.
+        #[doc(alias("float_power", "powf", "powi"))]
         pow(x: tensor, other: tensor) -> tensor = arithmetic::pow;
         /// The larger one.
         maximum(x: tensor, other: tensor) -> tensor = arithmetic::maximum;
@@ -31,8 +37,10 @@ macro_rules! for_each_method {
         /// The smaller one, and the other one of nan.
         fmin(x: tensor, other: tensor) -> tensor = logical::fmin;
         /// Negation.
+        #[doc(alias("negative"))]
         neg(x: tensor) -> tensor = arithmetic::neg;
         /// Bitwise complement.
+        #[doc(alias("bitwise_not"))]
         not(x: tensor) -> tensor = arithmetic::not;
         /// `[x = 0]`.
         logical_not(x: tensor) -> tensor = arithmetic::logical_not;
@@ -43,28 +51,39 @@ macro_rules! for_each_method {
         /// `[x != 0]` and `[y != 0]` differ.
         logical_xor(x: tensor, other: tensor) -> tensor = logical::logical_xor;
         /// Bitwise or logical and.
+        #[doc(alias("bitwise_and"))]
         and(x: tensor, other: tensor) -> tensor = arithmetic::and;
         /// Bitwise or logical or.
+        #[doc(alias("bitwise_or"))]
         or(x: tensor, other: tensor) -> tensor = arithmetic::or;
         /// Bitwise or logical exclusive or.
+        #[doc(alias("bitwise_xor"))]
         xor(x: tensor, other: tensor) -> tensor = arithmetic::xor;
         /// Shift left.
+        #[doc(alias("bitwise_left_shift", "lshift"))]
         shl(x: tensor, other: tensor) -> tensor = arithmetic::shl;
         /// Shift right.
+        #[doc(alias("bitwise_right_shift", "rshift"))]
         shr(x: tensor, other: tensor) -> tensor = arithmetic::shr;
         /// `[x < y]`.
+        #[doc(alias("less"))]
         lt(x: tensor, other: tensor) -> tensor = arithmetic::lt;
         /// `[x <= y]`.
+        #[doc(alias("less_equal"))]
         le(x: tensor, other: tensor) -> tensor = arithmetic::le;
         /// `[x > y]`.
+        #[doc(alias("greater"))]
         gt(x: tensor, other: tensor) -> tensor = arithmetic::gt;
         /// `[x >= y]`.
+        #[doc(alias("greater_equal"))]
         ge(x: tensor, other: tensor) -> tensor = arithmetic::ge;
         /// `[x = y]`, by element.
         eq(x: tensor, other: tensor) -> tensor = arithmetic::eq;
         /// `[x != y]`, by element.
+        #[doc(alias("not_equal"))]
         ne(x: tensor, other: tensor) -> tensor = arithmetic::ne;
         /// This (a bool tensor) picks from `x` where true, from `y` elsewhere.
+        #[doc(alias("where"))]
         where_(condition: tensor, x: tensor, y: tensor) -> tensor = arithmetic::where_;
         /// `x + weight * (end - x)`.
         lerp(x: tensor, end: tensor, weight: tensor) -> tensor = arithmetic::lerp;
@@ -89,6 +108,7 @@ macro_rules! for_each_method {
         /// `log2(2^x + 2^y)` without overflow.
         logaddexp2(x: tensor, other: tensor) -> tensor = special::logaddexp2;
         /// The angle of the point with this as its height and `x` as its width, from -π to π.
+        #[doc(alias("arctan2"))]
         atan2(y: tensor, x: tensor) -> tensor = logarithm::atan2;
         /// `√(x² + y²)` without overflow between.
         hypot(x: tensor, other: tensor) -> tensor = logarithm::hypot;
@@ -106,6 +126,7 @@ macro_rules! for_each_method {
         isin(x: tensor, values: tensor) -> tensor = relation::isin;
 
         /// `1 / x`.
+        #[doc(alias("recip"))]
         reciprocal(x: tensor) -> tensor = elementwise::reciprocal;
         /// Square root.
         sqrt(x: tensor) -> tensor = elementwise::sqrt;
@@ -118,6 +139,7 @@ macro_rules! for_each_method {
         /// `e ^ x`.
         exp(x: tensor) -> tensor = elementwise::exp;
         /// Natural logarithm.
+        #[doc(alias("ln"))]
         log(x: tensor) -> tensor = elementwise::log;
         /// Decimal logarithm.
         log10(x: tensor) -> tensor = elementwise::log10;
@@ -150,16 +172,22 @@ macro_rules! for_each_method {
         /// Hyperbolic tangent.
         tanh(x: tensor) -> tensor = hyperbolic::tanh;
         /// Inverse sine.
+        #[doc(alias("arcsin"))]
         asin(x: tensor) -> tensor = inverse::asin;
         /// Inverse cosine.
+        #[doc(alias("arccos"))]
         acos(x: tensor) -> tensor = inverse::acos;
         /// Inverse tangent.
+        #[doc(alias("arctan"))]
         atan(x: tensor) -> tensor = inverse::atan;
         /// Inverse hyperbolic sine.
+        #[doc(alias("arcsinh"))]
         asinh(x: tensor) -> tensor = inverse::asinh;
         /// Inverse hyperbolic cosine.
+        #[doc(alias("arccosh"))]
         acosh(x: tensor) -> tensor = inverse::acosh;
         /// Inverse hyperbolic tangent.
+        #[doc(alias("arctanh"))]
         atanh(x: tensor) -> tensor = inverse::atanh;
         /// The error function.
         erf(x: tensor) -> tensor = inverse::erf;
@@ -182,6 +210,7 @@ macro_rules! for_each_method {
         /// `-x log x`; 0 at 0, -infinity below.
         entr(x: tensor) -> tensor = special::entr;
         /// Toward zero.
+        #[doc(alias("fix"))]
         trunc(x: tensor) -> tensor = elementwise::trunc;
         /// Down.
         floor(x: tensor) -> tensor = elementwise::floor;
@@ -190,8 +219,10 @@ macro_rules! for_each_method {
         /// To the nearest integer, ties to even.
         round(x: tensor) -> tensor = elementwise::round;
         /// Magnitude.
+        #[doc(alias("absolute"))]
         abs(x: tensor) -> tensor = elementwise::abs;
         /// -1, 0 or 1.
+        #[doc(alias("sgn"))]
         sign(x: tensor) -> tensor = elementwise::sign;
         /// The sign bit, of -0 too.
         signbit(x: tensor) -> tensor = logical::signbit;
@@ -202,10 +233,12 @@ macro_rules! for_each_method {
         /// `min(max(x, 0), 6)`.
         relu6(x: tensor) -> tensor = activation::relu6;
         /// Within `min` and `max`; `max` where `min` is greater.
+        #[doc(alias("clamp"))]
         clip(x: tensor, min: float, max: float) -> tensor = elementwise::clip;
         /// `1 / (1 + e^-x)`.
         sigmoid(x: tensor) -> tensor = activation::sigmoid;
         /// `x * sigmoid(x)`.
+        #[doc(alias("swish"))]
         silu(x: tensor) -> tensor = activation::silu;
         /// Gelu, in its tanh form.
         gelu(x: tensor) -> tensor = activation::gelu;
@@ -220,6 +253,7 @@ macro_rules! for_each_method {
         /// `x * tanh(softplus(x))`.
         mish(x: tensor) -> tensor = activation::mish;
         /// `relu6(x + 3) / 6`.
+        #[doc(alias("hard_sigmoid"))]
         hardsigmoid(x: tensor) -> tensor = activation::hardsigmoid;
         /// `x * hardsigmoid(x)`.
         hardswish(x: tensor) -> tensor = activation::hardswish;
@@ -275,12 +309,16 @@ macro_rules! for_each_method {
         bitcast(x: tensor, to: dtype) -> tensor = elementwise::bitcast;
 
         /// Row-major reinterpretation; one dim may be -1.
+        #[doc(alias("reshape_as", "view", "view_as"))]
         reshape(x: tensor, shape: shape) -> tensor = movement::reshape;
         /// Axes in another order.
+        #[doc(alias("permute_dims"))]
         permute(x: tensor, order: ints) -> tensor = movement::permute;
         /// Two axes swapped.
+        #[doc(alias("swapaxes", "swapdims"))]
         transpose(x: tensor, axis0: int, axis1: int) -> tensor = movement::transpose;
         /// Size-1 axes broadcast.
+        #[doc(alias("broadcast_tensors", "broadcast_to", "expand_as"))]
         expand(x: tensor, shape: shape) -> tensor = movement::expand;
         /// Reversed along axes.
         flip(x: tensor, axes: ints) -> tensor = movement::flip;
@@ -295,6 +333,7 @@ macro_rules! for_each_method {
         /// Without the axes of size 1.
         squeeze(x: tensor, axis: axes) -> tensor = movement::squeeze;
         /// Axes `start` to `end` as one.
+        #[doc(alias("ravel"))]
         flatten(x: tensor, start: int, end: int) -> tensor = movement::flatten;
         /// One axis as several.
         unflatten(x: tensor, axis: int, sizes: shape) -> tensor = movement::unflatten;
@@ -305,10 +344,12 @@ macro_rules! for_each_method {
         /// Pieces of a size along an axis.
         split(x: tensor, size: int, axis: int) -> tensors = movement::split;
         /// Pieces of given sizes along an axis.
+        #[doc(alias("tensor_split"))]
         split_sizes(x: tensor, sizes: ints, axis: int) -> tensors[sizes.as_ref().len() as i64] = movement::split_sizes;
         /// At most `n` pieces along an axis.
         chunk(x: tensor, n: int, axis: int) -> tensors[n] = movement::chunk;
         /// Copies along each axis.
+        #[doc(alias("tile"))]
         repeat(x: tensor, repeats: ints) -> tensor = movement::repeat;
         /// Each element several times along an axis.
         repeat_interleave(x: tensor, repeats: int, axis: int) -> tensor = movement::repeat_interleave;
@@ -355,6 +396,7 @@ macro_rules! for_each_method {
         /// `value` on a diagonal of the last two axes, `offset` columns to the right.
         diagonal_scatter(x: tensor, value: tensor, offset: int) -> tensor = written::diagonal_scatter;
         /// An axis moved to another place.
+        #[doc(alias("moveaxis"))]
         movedim(x: tensor, from: int, to: int) -> tensor = movement::movedim;
         /// Vectors as the coordinates of a grid: rows first (`"ij"`) or columns first (`"xy"`).
         meshgrid(vectors: tensors, indexing: text) -> tensors[vectors.len() as i64] = products::meshgrid;
@@ -374,10 +416,13 @@ macro_rules! for_each_method {
         /// Product along axes.
         prod(x: tensor, axis: axes, keepdim: flag) -> tensor = reduce::prod;
         /// Greatest element along axes.
+        #[doc(alias("amax"))]
         max(x: tensor, axis: axes, keepdim: flag) -> tensor = reduce::max;
         /// Least element along axes.
+        #[doc(alias("amin"))]
         min(x: tensor, axis: axes, keepdim: flag) -> tensor = reduce::min;
         /// Mean along axes.
+        #[doc(alias("average"))]
         mean(x: tensor, axis: axes, keepdim: flag) -> tensor = reduce::mean;
         /// Variance along axes; `correction` 1 is the unbiased one.
         var(x: tensor, axis: axes, correction: int, keepdim: flag) -> tensor = reduce::var;
@@ -445,12 +490,14 @@ macro_rules! for_each_method {
         /// Differences of neighbours, `n` times.
         diff(x: tensor, n: int, axis: int) -> tensor = statistics::diff;
         /// The integral along an axis by trapezes `dx` apart.
+        #[doc(alias("trapz"))]
         trapezoid(x: tensor, dx: float, axis: int) -> tensor = statistics::trapezoid;
         /// The integrals up to each element after the first one.
         cumulative_trapezoid(x: tensor, dx: float, axis: int) -> tensor = relation::cumulative_trapezoid;
         /// How often each of 0, 1, … `length - 1` is among the numbers (i32).
         bincount(x: tensor, length: int) -> tensor = statistics::bincount;
         /// How many elements fall into each of `bins` equal parts of `min` to `max` (i32).
+        #[doc(alias("histogram"))]
         histc(x: tensor, bins: int, min: float, max: float) -> tensor = statistics::histc;
         /// Where each of `values` would stand in this ascending vector (i32), after what equals it if `right`.
         searchsorted(x: tensor, values: tensor, right: flag) -> tensor = statistics::searchsorted;
@@ -464,6 +511,7 @@ macro_rules! for_each_method {
         renorm(x: tensor, p: float, axis: int, bound: float) -> tensor = relation::renorm;
 
         /// Matrix product.
+        #[doc(alias("bmm", "mm", "mv"))]
         matmul(x: tensor, other: tensor) -> tensor = matmul::matmul;
         /// Matrix product.
         dot(x: tensor, other: tensor) -> tensor = matmul::dot;
@@ -472,6 +520,7 @@ macro_rules! for_each_method {
         /// `x W_k other + bias_k` of vectors in the last axes, for each matrix of the weight (k, x, other).
         bilinear(x: tensor, other: tensor, weight: tensor, bias: optional) -> tensor = shapes::bilinear;
         /// `x[i] * other[j]` of two vectors.
+        #[doc(alias("ger"))]
         outer(x: tensor, other: tensor) -> tensor = products::outer;
         /// Sums of products over axes of both, pair by pair.
         tensordot(x: tensor, other: tensor, axes: ints, other_axes: ints) -> tensor = products::tensordot;
@@ -584,6 +633,7 @@ macro_rules! for_each_method {
         /// More elements at the ends of the last axes, by `"reflect"`, `"replicate"` or `"circular"`.
         pad_mode(x: tensor, before: ints, after: ints, mode: text) -> tensor = resize::pad_mode;
         /// The last axes at other lengths, by `"nearest"`, `"nearest-exact"`, `"linear"`, `"cubic"` or `"area"`.
+        #[doc(alias("upsample", "upsample_bilinear", "upsample_nearest"))]
         interpolate(x: tensor, size: ints, mode: text, align_corners: flag) -> tensor = resize::interpolate;
         /// The axes after the first two `factor` times as long, rounded down, by the modes of `interpolate`.
         interpolate_scale(x: tensor, factor: float, mode: text, align_corners: flag) -> tensor = resize::interpolate_scale;
@@ -606,6 +656,7 @@ macro_rules! for_each_method {
         /// Rows of axis 0 by number, of a vector its elements; outside they are 0.
         take(x: tensor, index: tensor) -> tensor = index::take;
         /// `out[i][j] = x[index[i][j]][j]` for axis 0, and so on; the index gives the shape, and is on no other axis longer than `x`.
+        #[doc(alias("take_along_dim"))]
         gather(x: tensor, index: tensor, axis: int) -> tensor = index::gather;
         /// This plus `value` at `index` along an axis; what lies beyond the index on the other axes stays, here and below.
         scatter_add(x: tensor, index: tensor, value: tensor, axis: int) -> tensor = scatter::scatter_add;
@@ -630,6 +681,7 @@ macro_rules! for_each_method {
         topk(x: tensor, k: int, axis: int, largest: flag) -> array[2] = sort::topk;
 
         /// Cross entropy of logits, classes in the last axis, against class numbers; `reduction` is `"mean"`, `"sum"` or `"none"`. Targets of `ignore_index` do not count; the loss of others that are not a class is nan, as is its gradient.
+        #[doc(alias("sparse_categorical_crossentropy"))]
         cross_entropy(x: tensor, target: tensor, reduction: text, label_smoothing: float, ignore_index: int) -> tensor = loss::cross_entropy;
         /// Cross entropy of logits with a weight per class, the last axis; a mean is over the weights of the targets.
         cross_entropy_weight(x: tensor, target: tensor, weight: tensor, reduction: text, label_smoothing: float, ignore_index: int) -> tensor = loss::cross_entropy_weight;
@@ -640,10 +692,12 @@ macro_rules! for_each_method {
         /// Negative log likelihood with a weight per class, the last axis.
         nll_loss_weight(x: tensor, target: tensor, weight: tensor, reduction: text) -> tensor = loss::nll_loss_weight;
         /// Cross entropy of probabilities of one event; logarithms are at least -100.
+        #[doc(alias("binary_cross_entropy"))]
         binary_crossentropy(x: tensor, target: tensor, reduction: text) -> tensor = events::binary_crossentropy;
         /// Cross entropy of probabilities of one event, times a weight that broadcasts to them; a mean is over their number.
         binary_crossentropy_weight(x: tensor, target: tensor, weight: tensor, reduction: text) -> tensor = events::binary_crossentropy_weight;
         /// Cross entropy of logits of one event.
+        #[doc(alias("binary_cross_entropy_with_logits"))]
         binary_crossentropy_logits(x: tensor, target: tensor, reduction: text) -> tensor = events::binary_crossentropy_logits;
         /// Cross entropy of logits of one event, times a weight; where the event is true it counts `positive` times.
         binary_crossentropy_logits_weight(x: tensor, target: tensor, weight: optional, positive: optional, reduction: text) -> tensor = events::binary_crossentropy_logits_weight;
@@ -682,6 +736,7 @@ macro_rules! for_each_method {
         sigmoid_focal_loss(x: tensor, target: tensor, reduction: text, alpha: float, gamma: float) -> tensor = margins::sigmoid_focal_loss;
 
         /// Layer normalisation over the last `axes` axes.
+        #[doc(alias("layernorm"))]
         layer_norm(x: tensor, weight: tensor, bias: tensor, axes: int, eps: float) -> tensor = norm::layer_norm;
         /// Root-mean-square normalisation of the last axis.
         rms_norm(x: tensor, weight: tensor, eps: float) -> tensor = norm::rms_norm;
@@ -690,6 +745,7 @@ macro_rules! for_each_method {
         /// Batch normalisation with the statistics of the batch.
         batch_norm_train(x: tensor, weight: tensor, bias: tensor, eps: float) -> tensor = norm::batch_norm_train;
         /// Batch normalisation with given statistics.
+        #[doc(alias("batchnorm"))]
         batch_norm_eval(x: tensor, weight: tensor, bias: tensor, mean: tensor, variance: tensor, eps: float) -> tensor = norm::batch_norm_eval;
         /// Running mean and variance of the channels after a batch, of which `momentum` is the batch's; two tensors
         /// without gradients.

@@ -1,79 +1,10 @@
 //! What the methods of PyTorch, tinygrad, NumPy and other crates are called here: `docs/pytorch.md` for messages. A test compares
 //! the two.
 
-/// Methods that have another name here.
-const RENAMED: &[(&str, &str)] = &[
-    ("absolute", "abs"),
-    ("amax", "max"),
-    ("amin", "min"),
-    ("arccos", "acos"),
-    ("arccosh", "acosh"),
-    ("arcsin", "asin"),
-    ("arcsinh", "asinh"),
-    ("arctan", "atan"),
-    ("arctan2", "atan2"),
-    ("arctanh", "atanh"),
-    ("average", "mean"),
-    ("batchnorm", "batch_norm_eval"),
-    ("binary_cross_entropy", "binary_crossentropy"),
-    ("binary_cross_entropy_with_logits", "binary_crossentropy_logits"),
-    ("bitwise_and", "and"),
-    ("bitwise_left_shift", "shl"),
-    ("bitwise_not", "not"),
-    ("bitwise_or", "or"),
-    ("bitwise_right_shift", "shr"),
-    ("bitwise_xor", "xor"),
-    ("broadcast_tensors", "expand"),
-    ("broadcast_to", "expand"),
-    ("clamp", "clip"),
-    ("divide", "div"),
-    ("expand_as", "expand"),
-    ("fix", "trunc"),
-    ("float_power", "pow"),
-    ("floor_divide", "idiv"),
-    ("ger", "outer"),
-    ("greater", "gt"),
-    ("greater_equal", "ge"),
-    ("hard_sigmoid", "hardsigmoid"),
-    ("histogram", "histc"),
-    ("layernorm", "layer_norm"),
-    ("less", "lt"),
-    ("less_equal", "le"),
-    ("ln", "log"),
-    ("lshift", "shl"),
-    ("mm", "matmul"),
-    ("moveaxis", "movedim"),
-    ("multiply", "mul"),
-    ("mv", "matmul"),
-    ("ndim", "rank"),
-    ("negative", "neg"),
-    ("not_equal", "ne"),
-    ("permute_dims", "permute"),
-    ("powf", "pow"),
-    ("powi", "pow"),
-    ("ravel", "flatten"),
-    ("recip", "reciprocal"),
-    ("remainder", "modulo"),
-    ("reshape_as", "reshape"),
-    ("rshift", "shr"),
-    ("sgn", "sign"),
-    ("sparse_categorical_crossentropy", "cross_entropy"),
-    ("subtract", "sub"),
-    ("swapaxes", "transpose"),
-    ("swapdims", "transpose"),
-    ("swish", "silu"),
-    ("take_along_dim", "gather"),
-    ("tensor_split", "split_sizes"),
-    ("tile", "repeat"),
-    ("trapz", "trapezoid"),
-    ("true_divide", "div"),
-    ("upsample", "interpolate"),
-    ("upsample_bilinear", "interpolate"),
-    ("upsample_nearest", "interpolate"),
-    ("view", "reshape"),
-    ("view_as", "reshape"),
-    ("where", "where_"),
-];
+use tinyspec_ir::ops::METHODS;
+
+/// Other names of the methods that are not in the table, which has its own.
+const RENAMED: &[(&str, &str)] = &[("ndim", "rank")];
 
 /// Methods that are written as another expression here, or that have no equivalent.
 const OTHERWISE: &[(&[&str], &str)] = &[
@@ -97,7 +28,6 @@ const OTHERWISE: &[(&[&str], &str)] = &[
         &["attention", "scaled_dot_product_attention", "multi_head_attention_forward"],
         "it is called `sdpa`, with a mask `sdpa_mask`, with options `sdpa_with`",
     ),
-    (&["bmm"], "it is called `matmul`, which takes batches too"),
     (&["addmm", "addmv", "addbmm", "baddbmm", "addr"], "write `m * beta + a.matmul(b) * alpha`"),
     (&["chain_matmul"], "write `a.matmul(b).matmul(c)`"),
     (&["inner", "vdot"], "write `(x * y).sum(-1, false)`"),
@@ -190,9 +120,15 @@ const OTHERWISE: &[(&[&str], &str)] = &[
 
 const DRAWN: &str = "random numbers are drawn outside, as with `Tensor::uniform`, and passed";
 
+/// Methods that have another name here, with that name.
+fn renamed() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let of_table = METHODS.iter().flat_map(|row| row.aliases.iter().map(|alias| (*alias, row.name)));
+    of_table.chain(RENAMED.iter().copied())
+}
+
 /// What to write for the method of another library.
 pub(super) fn hint(name: &str) -> Option<String> {
-    if let Some((_, here)) = RENAMED.iter().find(|(there, _)| *there == name) {
+    if let Some((_, here)) = renamed().find(|(there, _)| *there == name) {
         return Some(format!("it is called `{here}`"));
     }
     OTHERWISE.iter().find(|(there, _)| there.contains(&name)).map(|(_, hint)| (*hint).to_string())
@@ -205,7 +141,6 @@ mod tests {
     use super::super::words::AT_RUN_TIME;
     use super::*;
     use std::collections::BTreeSet;
-    use tinyspec_ir::ops::METHODS;
 
     fn is_here(name: &str) -> bool {
         METHODS.iter().any(|row| row.name == name) || OUTSIDE_THE_TABLE.contains(&name) || PICKING.contains(&name)
@@ -236,16 +171,14 @@ mod tests {
 
     #[test]
     fn hints_are_of_what_is_not_here_and_name_what_is() {
-        let there = RENAMED
-            .iter()
-            .map(|(there, _)| *there)
-            .chain(OTHERWISE.iter().flat_map(|(there, _)| there.iter().copied()));
+        let otherwise = OTHERWISE.iter().flat_map(|(there, _)| there.iter().copied());
+        let there = renamed().map(|(there, _)| there).chain(otherwise);
         let mut seen = BTreeSet::new();
         for name in there {
             assert!(seen.insert(name), "`{name}` stands there twice");
             assert!(!is_here(name), "`{name}` is here");
         }
-        for (_, here) in RENAMED {
+        for (_, here) in renamed() {
             assert!(is_here(here), "`{here}` is not here");
         }
     }

@@ -83,6 +83,11 @@ pub fn rule_names() -> impl Iterator<Item = &'static str> {
     RULES.iter().chain(COSINES).map(|rule| rule.name).chain(compositions)
 }
 
+/// A power of a constant exponent that a few products compute.
+pub fn is_product(graph: &Graph, node: NodeId) -> bool {
+    power::exponent_of_product(graph, node).is_some()
+}
+
 /// How many nodes an op becomes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sizes(Vec<(Op, DType, usize)>);
@@ -99,6 +104,9 @@ impl Sizes {
     /// That of a node; small floats are computed in f32.
     pub fn size(&self, graph: &Graph, node: NodeId) -> usize {
         let (op, dtype) = (graph.op(node), graph.dtype(node));
+        if is_product(graph, node) {
+            return power::FEW;
+        }
         self.of_op(op, if dtype.is_float() { dtype.accumulator() } else { dtype })
     }
 
@@ -195,9 +203,11 @@ pub(in super::super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Targ
             if narrow.is_some() {
                 dtype = DType::F32;
             }
-            let value = match rule(op, words::of(emit.graph, node).unwrap_or(dtype)) {
-                Some(rule) => (rule.build)(&mut emit, &sources)?,
-                None => emit.graph.add(op, &sources, Arg::None)?,
+            let exponent = power::exponent_of_product(emit.graph, node);
+            let value = match (rule(op, words::of(emit.graph, node).unwrap_or(dtype)), exponent) {
+                (Some(_), Some(exponent)) => power::by_products(&mut emit, sources[0], exponent)?,
+                (Some(rule), None) => (rule.build)(&mut emit, &sources)?,
+                (None, _) => emit.graph.add(op, &sources, Arg::None)?,
             };
             match narrow {
                 Some(narrow) => convert(&mut emit, value, narrow)?,

@@ -2,7 +2,89 @@
 
 use super::emit::Emit;
 use super::exponential::{exp2_of_sum, log2_in_two_parts};
-use tinyspec_ir::{Builder, DType, NodeId, Op, Result};
+use super::magnitude::magnitude;
+use tinyspec_ir::masks::repeated;
+use tinyspec_ir::{Builder, Const, DType, Graph, NodeId, Op, Result};
+
+/// The greatest constant exponent that products compute.
+const FACTORS: f64 = 32.0;
+
+/// About the number of nodes of [`by_products`].
+pub(super) const FEW: usize = 4;
+
+/// The constant exponent of a power that [`by_products`] computes: a multiple of a half. Of f64 these are the ones that take one or two
+/// operations, since a product of more would be less accurate than the general power.
+pub(super) fn exponent_of_product(graph: &Graph, node: NodeId) -> Option<f64> {
+    let (Op::Pow, &[_, exponent]) = (graph.op(node), graph.sources(node)) else { return None };
+    let exponent = graph.as_const(repeated(graph, exponent)).and_then(Const::as_float)?;
+    let is_short = matches!(exponent, 0.0 | 1.0 | 2.0 | 3.0 | -1.0 | -2.0 | 0.5 | -0.5);
+    let has_wider = graph.dtype(node).size() < DType::F64.size();
+    let is_product = has_wider && (2.0 * exponent).fract() == 0.0 && exponent.abs() <= FACTORS;
+    (is_short || is_product).then_some(exponent)
+}
+
+/// `x ^ exponent`, without a logarithm.
+pub(super) fn by_products(emit: &mut Emit, x: NodeId, exponent: f64) -> Result<NodeId> {
+    match exponent {
+        0.0 => Ok(emit.number(x, 1.0)),
+        1.0 => Ok(x),
+        2.0 => emit.mul(x, x),
+        3.0 => {
+            let square = emit.mul(x, x)?;
+            emit.mul(square, x)
+        }
+        -1.0 => emit.graph.alu(Op::Recip, &[x]),
+        // The square may be infinite or 0 where the power is not.
+        -2.0 => {
+            let reciprocal = emit.graph.alu(Op::Recip, &[x])?;
+            emit.graph.alu(Op::Div, &[reciprocal, x])
+        }
+        0.5 => root(emit, x),
+        -0.5 => {
+            let root = root(emit, x)?;
+            emit.graph.alu(Op::Recip, &[root])
+        }
+        _ => {
+            let wide = emit.cast(x, DType::F64)?;
+            let power = product(emit, wide, exponent)?;
+            let dtype = emit.graph.dtype(x);
+            emit.cast(power, dtype)
+        }
+    }
+}
+
+/// By squaring.
+fn product(emit: &mut Emit, x: NodeId, exponent: f64) -> Result<NodeId> {
+    let is_whole = exponent.fract() == 0.0;
+    let mut total = if is_whole { None } else { Some(root(emit, x)?) };
+    // The root of a negative number is nan whatever it is multiplied by; -0 and the negative infinity have positive powers.
+    let mut square = if is_whole { x } else { magnitude(emit, x)? };
+    let mut left = exponent.abs().trunc() as u32;
+    while left > 0 {
+        if left % 2 == 1 {
+            total = Some(match total {
+                Some(total) => emit.mul(total, square)?,
+                None => square,
+            });
+        }
+        left /= 2;
+        if left > 0 {
+            square = emit.mul(square, square)?;
+        }
+    }
+    let total = total.unwrap_or_else(|| emit.number(x, 1.0));
+    if exponent < 0.0 { emit.graph.alu(Op::Recip, &[total]) } else { Ok(total) }
+}
+
+/// `x ^ 0.5`: a square root, but 0 of -0 and infinite of the negative infinity.
+fn root(emit: &mut Emit, x: NodeId) -> Result<NodeId> {
+    let (zero, infinity) = (emit.number(x, 0.0), emit.number(x, f64::INFINITY));
+    let root = emit.graph.alu(Op::Sqrt, &[x])?;
+    let root = emit.add(root, zero)?;
+    let negative = emit.number(x, f64::NEG_INFINITY);
+    let is_other = emit.differs(x, negative)?;
+    emit.select(is_other, root, infinity)
+}
 
 /// f32 powers are computed in f64: an error of the logarithm is multiplied by up to 128.
 pub(super) fn pow_f32(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
@@ -19,8 +101,7 @@ fn pow(emit: &mut Emit, x: NodeId, y: NodeId) -> Result<NodeId> {
     let (zero, one, infinity) = (emit.number(x, 0.0), emit.number(x, 1.0), emit.number(x, f64::INFINITY));
     let nan = emit.number(x, f64::NAN);
     let bits = emit.bitcast(x, DType::I64)?;
-    let absolute = emit.mask(bits, i64::MAX as i128)?;
-    let absolute = emit.bitcast(absolute, DType::F64)?;
+    let absolute = magnitude(emit, x)?;
 
     // y·log2 |x| with the error of the product; |x| is made harmless where it is 0, infinite or nan.
     let finite = emit.less(absolute, infinity)?;

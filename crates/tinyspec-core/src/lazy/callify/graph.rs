@@ -1,0 +1,189 @@
+//! The graph of a walk: for its values, for a history, or opened for gradients.
+
+use super::{Entry, Walk, called};
+use crate::lazy::{Identity, Node, Opening, Program, moved};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use tinyspec_ir::{AddrSpace, Arg, Builder, Graph, NodeId, Op, Props, Result};
+
+/// Nodes of a graph with its gradients, for each without them, about.
+const WITH_GRADIENTS: usize = 3;
+
+/// The stateless graph of a walk.
+pub(crate) struct Callified {
+    pub graph: Graph,
+    /// One a root.
+    pub outputs: Vec<NodeId>,
+}
+
+/// The graph of a walk for gradients.
+#[derive(Default)]
+pub(crate) struct Opened {
+    pub graph: Graph,
+    /// One a root.
+    pub outputs: Vec<NodeId>,
+    /// One an entry of the walk.
+    pub entries: Vec<NodeId>,
+    /// The lazy or computed tensor behind a node.
+    pub origins: FxHashMap<NodeId, Arc<Node>>,
+    /// Copies of tensors that nobody may have any more.
+    pub copies: FxHashMap<NodeId, Identity>,
+    /// Params whose values are gone.
+    pub gone: Vec<NodeId>,
+    /// Numbers that the program may change, of runs in the past.
+    pub numbers: Vec<NodeId>,
+    /// Calls a function that is compiled once for all sizes.
+    pub has_ranged: bool,
+}
+
+/// Which nodes of a walk are nodes of their own in its graph.
+enum Apart<'a> {
+    /// None: equal ones are one.
+    Nothing,
+    /// All that may be a tensor to somebody.
+    Floats,
+    /// Those that are, and which entries gradients flow through.
+    Tensors(&'a mut Opening, &'a [bool]),
+}
+
+impl Walk {
+    /// The graph of the walk.
+    pub fn build(&self) -> Result<Callified> {
+        let mut graph = Graph::new();
+        graph.reserve(self.entries.len());
+        let nodes = self.add_to(&mut graph, Apart::Nothing)?;
+        Ok(Callified { outputs: self.outputs(&nodes), graph })
+    }
+
+    /// As [`Walk::build`], for a history: there is a node for each entry that may be a tensor to somebody.
+    pub fn program(&self) -> Result<Program> {
+        let mut graph = Graph::new();
+        graph.reserve(self.entries.len());
+        let nodes = self.add_to(&mut graph, Apart::Floats)?;
+        Ok(Program::new(graph, self.outputs(&nodes), nodes))
+    }
+
+    /// As [`Walk::build`], with what was computed opened, where it depends on something of `wanted`.
+    pub fn open(&self, wanted: &[Arc<Node>]) -> Result<Opened> {
+        let mut graph = Graph::new();
+        graph.reserve(WITH_GRADIENTS * self.entries.len());
+        let mut opening = Opening::new(wanted, self.leaf_count);
+        let nodes = self.add_to(&mut graph, Apart::Tensors(&mut opening, &self.flows()))?;
+        // An inlined Function has no node of its own.
+        let entries = nodes.iter().zip(&self.entries).filter(|(_, entry)| entry.node.op != Op::Function);
+        let mut origins: FxHashMap<NodeId, Arc<Node>> = opening.origins.into_iter().collect();
+        origins.extend(entries.map(|(&node, entry)| (node, entry.node.clone())));
+        let Opening { copies, gone, numbers, has_ranged, .. } = opening;
+        let (copies, outputs) = (copies.into_iter().collect(), self.outputs(&nodes));
+        Ok(Opened { outputs, entries: nodes, graph, origins, copies, gone, numbers, has_ranged })
+    }
+
+    fn outputs(&self, nodes: &[NodeId]) -> Vec<NodeId> {
+        self.roots.iter().map(|&root| nodes[root as usize]).collect()
+    }
+
+    fn add_to(&self, graph: &mut Graph, mut apart: Apart) -> Result<Vec<NodeId>> {
+        let mut nodes: Vec<NodeId> = Vec::with_capacity(self.entries.len());
+        // Results of the Functions that were inlined, by position of the Function.
+        let mut results: FxHashMap<u32, Vec<NodeId>> = FxHashMap::default();
+        for (position, entry) in self.entries.iter().enumerate() {
+            let Entry { node, sources, leaf, is_moved, .. } = entry;
+            let of = |position: u32| nodes[position as usize];
+            let is_apart = match &apart {
+                Apart::Nothing => false,
+                Apart::Floats => node.props.dtype.is_float(),
+                Apart::Tensors(opening, _) => {
+                    let is_tensor = node.identity().is_tensor();
+                    if let Some(known) = opening.known(node).filter(|_| is_tensor || leaf.is_some()) {
+                        nodes.push(known);
+                        continue;
+                    }
+                    // Kept apart from an equal constant of a gradient rule: a number of the program may change.
+                    is_tensor || node.literal().is_some()
+                }
+            };
+            // What stands for another node's value.
+            let standing = |graph: &mut Graph, value: NodeId| if is_apart { twin(graph, value) } else { Ok(value) };
+            let new = match (node.op, &node.arg, leaf) {
+                (.., &Some(slot)) => match &mut apart {
+                    Apart::Tensors(opening, flows) if flows[position] => opening.open(graph, node, slot)?,
+                    Apart::Nothing if self.literals.contains_key(&(position as u32)) => {
+                        graph.constant(self.literals[&(position as u32)])
+                    }
+                    _ => param(graph, &node.props, slot)?,
+                },
+                _ if *is_moved => {
+                    let (x, offsets, shape) = (of(sources[0]), of(sources[1]), &node.props.shape);
+                    match apart {
+                        Apart::Nothing => moved::window(graph, node.op, x, offsets, shape)?,
+                        _ => {
+                            let shape = graph.shape(shape)?;
+                            graph.add_apart(node.op, &[x, offsets, shape], Arg::None)?
+                        }
+                    }
+                }
+                (Op::After, ..) if sources.len() == 1 => standing(graph, of(sources[0]))?,
+                (Op::Function, ..) => {
+                    let arguments: Vec<NodeId> = sources.iter().map(|&source| of(source)).collect();
+                    let first = graph.len();
+                    let elements = match (called(node), &mut apart) {
+                        (Some(body), Apart::Tensors(opening, _)) => {
+                            opening.has_ranged |= !body.ranged().is_empty();
+                            body.open(graph, &arguments)
+                        }
+                        (Some(body), _) => body.inline(graph, &arguments),
+                        (None, _) => Ok(vec![]),
+                    };
+                    // A mistake in the arguments shows inside: it was made where the function is called.
+                    let elements = elements.map_err(|error| error.at_known(node.location))?;
+                    if let Some(location) = node.location {
+                        graph.locate_from(first, location.into());
+                    }
+                    results.insert(position as u32, elements);
+                    // Only GetTuple refers to it, and takes the element.
+                    graph.index(0)
+                }
+                (Op::GetTuple, Arg::Number(number), _) if sources.first().is_some_and(|f| results.contains_key(f)) => {
+                    let elements = &results[&sources[0]];
+                    let element = elements.get(*number as usize);
+                    standing(graph, *element.unwrap_or_else(|| unreachable!("derive checks the number")))?
+                }
+                _ => {
+                    let sources: SmallVec<[NodeId; 4]> = sources.iter().map(|&source| of(source)).collect();
+                    let new = match is_apart {
+                        true => graph.add_apart(node.op, &sources, node.arg.clone()),
+                        false => graph.add(node.op, &sources, node.arg.clone()),
+                    };
+                    new.map_err(|error| error.at_known(node.location))?
+                }
+            };
+            if let Some(location) = node.location.filter(|_| leaf.is_none()) {
+                graph.locate(new, location.into());
+            }
+            // Histories may lead to the same tensor on a path that a gradient flows through.
+            if let Apart::Tensors(opening, flows) = &mut apart
+                && flows[position]
+            {
+                opening.meet(node, new);
+            }
+            nodes.push(new);
+        }
+        Ok(nodes)
+    }
+}
+
+/// A node apart with the value of another one, which it is made of.
+pub(crate) fn twin(graph: &mut Graph, value: NodeId) -> Result<NodeId> {
+    let shape = graph.props(value).shape.clone();
+    let shape = graph.shape(&shape)?;
+    graph.add_apart(Op::Reshape, &[value, shape], Arg::None)
+}
+
+/// The Param that stands for a tensor in memory.
+pub(crate) fn param(graph: &mut Graph, props: &Props, slot: u32) -> Result<NodeId> {
+    let Props { shape, dtype, device, .. } = props;
+    let shape = graph.shape(shape)?;
+    let arg = Arg::Param { slot, dtype: *dtype, device: device.clone(), addrspace: Some(AddrSpace::Global) };
+    graph.add(Op::Param, &[shape], arg)
+}
