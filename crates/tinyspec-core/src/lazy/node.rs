@@ -31,7 +31,7 @@ pub(crate) struct Node {
     oldest_lazy: AtomicU64,
     /// Whether its value depends on a buffer: constants alone are simplified.
     has_data: bool,
-    /// Whether its value depended on a loop-carried state when it was made.
+    /// Whether its value depended on a [state](Node::is_state) when it was made.
     reads_state: bool,
     pub location: Option<&'static Location<'static>>,
     /// An [`Identity`], settled before anybody but the maker sees the node.
@@ -135,7 +135,7 @@ impl Node {
         let oldest = sources.iter().map(|source| source.oldest_lazy()).fold(own, u64::min);
         let has_data = sources.iter().any(|source| source.has_data);
         let reads_state =
-            |source: &Arc<Node>| source.is_loop_carried() || source.reads_state && source.oldest_lazy() != COMPUTED;
+            |source: &Arc<Node>| source.is_state() || source.reads_state && source.oldest_lazy() != COMPUTED;
         let reads_state = sources.iter().any(reads_state);
         let state = State::Lazy(sources);
         let mut node = Node::new(op, arg, props, hash, identity, age, state);
@@ -240,7 +240,7 @@ impl Node {
         self.has_data
     }
 
-    /// Whether its value depended on a loop-carried state when it was made.
+    /// Whether its value depended on a [state](Node::is_state) when it was made.
     pub fn reads_state(&self) -> bool {
         self.reads_state
     }
@@ -275,7 +275,10 @@ impl Node {
 
     /// The inverse of [`Node::add_handle`].
     pub fn remove_handle(&self) {
-        self.handles.fetch_sub(HANDLE, Ordering::Relaxed);
+        let before = self.handles.fetch_sub(HANDLE, Ordering::Relaxed);
+        if before < 2 * HANDLE && self.is_state() {
+            unread::note_dropped_state();
+        }
     }
 
     /// Whether the program has no tensor of this node: neither by a handle nor as a copy of another node's tensor.
@@ -433,11 +436,15 @@ impl Node {
         self.is_unrequested.load(Ordering::Relaxed)
     }
 
+    /// Whether it is, or may be, one of the values that a loop replaces in each step.
+    pub fn is_state(&self) -> bool {
+        self.is_loop_carried() || self.is_unrequested()
+    }
+
     /// Records `next` as the state assigned over this one, if this one is loop-carried.
     pub fn replace_by(&self, next: &Arc<Node>) {
         if self.is_loop_carried() {
             next.become_loop_carried();
-            unread::replaced_by(next);
             // If a clone was assigned before, that assignment stays.
             let _ = self.next_state.set(Arc::downgrade(next));
         }

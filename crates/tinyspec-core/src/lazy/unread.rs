@@ -5,9 +5,9 @@
 //! program no longer holds. This covers the tensors that the thread has made and their dependencies; of those made by other threads, a
 //! run computes only what it depends on ([`Walk::unevaluated`]).
 //!
-//! A small value made of a weight, such as the accuracy of a batch, keeps that state of the weight alive once the weight has been
-//! stepped. If a program still holds such a value, unread, after the run that follows, that run computes it, and later runs compute the
-//! values of the same line together with their own.
+//! A small value that a loop keeps for later, such as the accuracy of each batch, keeps the weights alive that it was made of, when these
+//! have been stepped. The next run computes such a metric, and from then on each run computes those of the same line that were made
+//! since the run before, as it computes most of what they are made of.
 
 use super::{Node, Walk};
 use rustc_hash::FxHashSet;
@@ -23,17 +23,17 @@ thread_local! {
         candidates: VecDeque::new(),
         waiting: VecDeque::new(),
         metrics: VecDeque::new(),
-        replaced: 0,
+        dropped: 0,
     });
 }
 
 /// The last run of any thread. A new thread starts from it, since a program may spawn one for each step.
 static LAST_RUN: AtomicU64 = AtomicU64::new(0);
 
-/// The age of the last state that was assigned over a loop-carried one.
-static LAST_REPLACED: AtomicU64 = AtomicU64::new(0);
+/// How many states programs have dropped.
+static DROPPED: AtomicU64 = AtomicU64::new(0);
 
-/// Lines that have made metrics which a program held, unread, when the weights had been stepped.
+/// Lines whose metrics have kept dropped states alive.
 static METRICS: LazyLock<Mutex<FxHashSet<&'static Location<'static>>>> = LazyLock::new(Mutex::default);
 
 /// The most bytes of a metric.
@@ -55,10 +55,10 @@ struct Unread {
     candidates: VecDeque<Weak<Node>>,
     /// Older ones that depend on tensors which the program still held.
     waiting: VecDeque<Weak<Node>>,
-    /// Small tensors that depend on a loop-carried state, in the order of their age.
+    /// Small tensors that depend on a state, in the order of their age.
     metrics: VecDeque<Weak<Node>>,
-    /// [`LAST_REPLACED`] when `metrics` were last searched.
-    replaced: u64,
+    /// [`DROPPED`] when `metrics` were last searched.
+    dropped: u64,
 }
 
 /// `None` while the thread ends.
@@ -75,14 +75,15 @@ pub(super) fn last_run() -> u64 {
 pub(super) fn note(node: &Arc<Node>) {
     if is_made_of_older(node) {
         with_unread(|unread| push(&mut unread.candidates, Arc::downgrade(node)));
-    } else if node.reads_state() && node.bytes() <= METRIC {
+    }
+    if node.reads_state() && node.bytes() <= METRIC {
         with_unread(|unread| push(&mut unread.metrics, Arc::downgrade(node)));
     }
 }
 
-/// A loop-carried state has been replaced by `next`.
-pub(super) fn replaced_by(next: &Node) {
-    LAST_REPLACED.fetch_max(next.age, Ordering::Relaxed);
+/// The program has dropped a state.
+pub(super) fn note_dropped_state() {
+    DROPPED.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Appends a node. A full queue drops freed nodes before it grows.
@@ -102,20 +103,20 @@ fn is_made_of_older(node: &Node) -> bool {
 impl Unread {
     /// The metrics that a run computes; the other ones that the program holds wait for the next.
     fn metrics_to_compute(&mut self) -> Vec<Arc<Node>> {
-        let replaced = LAST_REPLACED.load(Ordering::Relaxed);
-        let is_new = std::mem::replace(&mut self.replaced, replaced) != replaced;
-        // If no state has been replaced, those that waited wait on.
+        let dropped = DROPPED.load(Ordering::Relaxed);
+        let is_as_before = std::mem::replace(&mut self.dropped, dropped) == dropped;
+        // Unless a state has been dropped, those that waited wait on.
         let last_run = self.last_run;
-        let is_searched = |node: &Weak<Node>| is_new || node.upgrade().is_none_or(|node| node.age >= last_run);
+        let is_searched = |node: &Weak<Node>| !is_as_before || node.upgrade().is_none_or(|node| node.age >= last_run);
         let first = self.metrics.iter().rposition(|node| !is_searched(node)).map_or(0, |last| last + 1);
         let mut lines = METRICS.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = vec![];
         for node in self.metrics.split_off(first) {
             let Some(metric) = node.upgrade() else { continue };
-            if metric.is_unheld() || !metric.is_lazy() || metric.is_loop_carried() {
+            if metric.is_unheld() || !metric.is_lazy() || metric.is_state() {
                 continue;
             }
-            let is_late = metric.age < last_run.min(replaced);
+            let is_late = metric.age < last_run && keeps_dropped_state(&metric);
             if is_late {
                 lines.extend(metric.location);
             }
@@ -127,6 +128,24 @@ impl Unread {
         }
         found
     }
+}
+
+/// Whether a lazy node is made of a computed state that the program has dropped.
+fn keeps_dropped_state(node: &Arc<Node>) -> bool {
+    let mut open = vec![node.clone()];
+    let mut met: FxHashSet<*const Node> = FxHashSet::default();
+    while let Some(node) = open.pop() {
+        for source in node.sources() {
+            if source.is_lazy() {
+                if met.len() < NODES && met.insert(Arc::as_ptr(&source)) {
+                    open.push(source);
+                }
+            } else if source.is_state() && source.is_unheld() {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// What a run begins with.

@@ -372,3 +372,42 @@ fn equal_tensors_are_two_variables() -> Result<(), Error> {
     assert_eq!(gradients[2].to_vec::<f32>()?, [5.0; 2]);
     Ok(())
 }
+
+/// Otherwise each keeps the weights of its step alive.
+#[test]
+fn metrics_that_a_program_keeps_for_later_are_computed_with_the_steps() -> Result<(), Error> {
+    /// What ends a step: an optimiser, or the program itself.
+    type Step = fn(&mut Adam, &mut Tensor, &Tensor) -> Result<(), Error>;
+    let by_optimiser: Step = |adam, w, gradient| adam.step(&mut [w], std::slice::from_ref(gradient));
+    let by_hand: Step = |_, w, gradient| {
+        *w = (&*w - gradient * 0.1).detach();
+        Ok(())
+    };
+    for (number, step) in [by_optimiser, by_hand].into_iter().enumerate() {
+        let train = |reads_metrics: bool| -> Result<Vec<Tensor>, Error> {
+            let mut w = Tensor::from_slice(&[0.5f32, -0.4, 0.3, 0.2], [4, 1]);
+            let (mut adam, mut metrics) = (Adam::new(0.1), vec![]);
+            for batch in 0..8 {
+                let x = Tensor::from_slice(&[0.1f32, 0.7, -0.3, 0.4], [1, 4]) * (batch + 1);
+                let predicted = x.matmul(&w);
+                let loss = (&predicted - 1.0).square().mean(.., false);
+                let metric = predicted.abs().sum(.., false);
+                if reads_metrics {
+                    metric.realize()?;
+                }
+                metrics.push(metric);
+                let gradient = grad(&loss, &[&w])?.remove(0);
+                step(&mut adam, &mut w, &gradient)?;
+                loss.item::<f32>()?;
+            }
+            Ok(metrics)
+        };
+        let (kept, read) = (train(false)?, train(true)?);
+        let lazy = kept.iter().filter(|metric| !metric.is_realized()).count();
+        assert!(lazy <= 3, "{lazy} of {} metrics are left in program {number}", kept.len());
+        for (kept, read) in kept.iter().zip(&read) {
+            assert!((kept.item::<f32>()? - read.item::<f32>()?).abs() < 1e-5);
+        }
+    }
+    Ok(())
+}
