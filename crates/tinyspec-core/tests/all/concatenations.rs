@@ -94,6 +94,65 @@ proptest! {
         });
     }
 
+    /// In any order, again, or only partly.
+    #[test]
+    fn a_tensor_is_filled_part_by_part(
+        axis in 0..3usize,
+        others in (1..4usize, 1..40usize),
+        lengths in prop_oneof![prop::collection::vec(1..1usize + 1, 1..50), prop::collection::vec(1..60usize, 1..12)],
+        kinds in prop::collection::vec(kind(), 50),
+        order in prop::collection::vec(0..1000usize, 50),
+        extra in prop::option::of((0..100usize, 1..30usize)),
+        leaves_one in prop::bool::weighted(0.2),
+        dtype in prop::sample::select(vec![DType::F32, DType::F64, DType::I32, DType::U8]),
+    ) {
+        on_each_device(|| {
+            let whole: usize = lengths.iter().sum();
+            let mut dims = [others.0, others.0, others.1];
+            dims[axis] = whole;
+            let mut windows: Vec<(usize, usize)> = Vec::new();
+            for &length in &lengths {
+                windows.push((windows.last().map_or(0, |&(start, length)| start + length), length));
+            }
+            let mut ranks: Vec<usize> = (0..windows.len()).collect();
+            ranks.sort_by_key(|&window| order[window]);
+            windows = ranks.into_iter().map(|window| windows[window]).collect();
+            if leaves_one {
+                windows.pop();
+            }
+            if let Some((start, length)) = extra {
+                windows.push((start % whole, length.min(whole - start % whole)));
+            }
+            let data = numbers(99, dims.iter().product());
+            let (mut filled, mut want) = (tensor(&data, &dims, dtype), data);
+            for (number, &(start, length)) in windows.iter().enumerate() {
+                let kind = if let Kind::Again = kinds[number % 50] { Kind::Data } else { kinds[number % 50] };
+                let mut sizes = dims;
+                sizes[axis] = length;
+                let (value, data) = part(kind, number, sizes, dtype);
+                let (start_of, end) = (start as i64, (start + length) as i64);
+                match axis {
+                    0 if length == 1 => filled.set(start_of, value.reshape([sizes[1], sizes[2]])),
+                    0 => filled.set(start_of..end, value),
+                    1 => filled.set((.., start_of..end), value),
+                    _ => filled.set((.., .., start_of..end), value),
+                }
+                for (at, value) in data.iter().enumerate() {
+                    let mut place = [at / (sizes[1] * sizes[2]), at / sizes[2] % sizes[1], at % sizes[2]];
+                    place[axis] += start;
+                    want[(place[0] * dims[1] + place[1]) * dims[2] + place[2]] = *value;
+                }
+            }
+            let (more, half) = (&filled + 1, filled.narrow(axis as i64, 0, (whole as i64 + 1) / 2).cast(DType::F64).sum(.., false));
+            assert_eq!((more - 1).cast(DType::F64).to_vec::<f64>()?, want.clone());
+            let rows = |at: usize| at / dims[axis + 1..].iter().product::<usize>() % whole < whole.div_ceil(2);
+            let first: f64 = want.iter().enumerate().filter(|&(at, _)| rows(at)).map(|(_, x)| x).sum();
+            assert_eq!(half.item::<f64>()?, first);
+            assert_eq!(filled.cast(DType::F64).to_vec::<f64>()?, want);
+            Ok(())
+        });
+    }
+
     #[test]
     fn gradients_are_those_of_the_parts(lengths in prop::collection::vec(20..90usize, 2..12), axis in 0..2i64) {
         on_each_device(|| {

@@ -1,13 +1,16 @@
 //! Concatenation in place: each part is computed by a kernel of its own, which writes directly into the buffer of the result, the *whole*. A
-//! single kernel would have to select the source of each element among all parts. This applies to stacks, and to tensors of any lengths that
-//! Pads place next to each other ([`cat`]). A part of a stack is one tensor, or a stack of several if each is too small for a kernel of its own.
+//! single kernel would have to select the source of each element among all parts. This applies to stacks, to tensors of any lengths that
+//! Pads place next to each other ([`cat`]), and to what a loop fills part by part ([`set`]). A part of a stack is one tensor, or a stack of
+//! several if each is too small for a kernel of its own.
 //!
 //! [`cat`]: tinyspec_ir::ops::movement::cat
+//! [`set`]: tinyspec_ir::ops::slice::set
 
 use super::movement::{elements, shape};
 use super::split_reduce::replaced;
 use super::walk::{Walk, held_in, is_leaf, named};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::{Arg, Builder, DType, Dim, Graph, NodeId, Op, Result, Shape};
 
@@ -73,41 +76,67 @@ pub fn parted(graph: &Graph, outputs: &[NodeId]) -> Result<Option<(Graph, Vec<No
     let results: Vec<NodeId> = outputs.iter().map(|&output| held_in(graph, output)).collect();
     let reads = Reads::of(graph, &live, &results);
     let mut joined: FxHashMap<NodeId, Vec<Piece>> = FxHashMap::default();
+    // Tensors of one size, and how many form a part.
+    let mut stacked: FxHashMap<NodeId, (Vec<NodeId>, usize)> = FxHashMap::default();
+    // Between the windows of a concatenation.
+    let mut inner: FxHashSet<NodeId> = FxHashSet::default();
     for &node in live.iter().rev() {
-        let Some(pieces) = pieces(graph, node) else { continue };
+        let kind = reads.kind(node);
+        if graph.op(node) == Op::Stack {
+            let count = tensors_of_part(graph, graph.sources(node), kind);
+            stacked.extend(count.map(|count| (node, (graph.sources(node).to_vec(), count))));
+            continue;
+        }
+        if let Some((_, rest)) = window(graph, node) {
+            inner.insert(rest);
+        }
+        let Some(pieces) = pieces(graph, node).filter(|_| !inner.contains(&node)) else { continue };
         let parts: Vec<Part> = pieces.iter().map(|piece| Part { node: piece.source, place: piece.place }).collect();
-        if are_worth_it(graph, &parts, reads.kind(node)) {
+        if are_worth_it(graph, &parts, kind) {
             joined.insert(node, pieces);
+        } else if are_rows(graph, node, &pieces) {
+            let rows: Vec<NodeId> = pieces.iter().map(|piece| piece.source).collect();
+            let count = tensors_of_part(graph, &rows, kind);
+            stacked.extend(count.map(|count| (node, (rows, count))));
         }
     }
-    let tensors_of_part = |node: NodeId| tensors_of_part(graph, node, reads.kind(node));
-    if joined.is_empty() && !live.iter().any(|&node| tensors_of_part(node).is_some()) {
+    if joined.is_empty() && stacked.is_empty() {
         return Ok(None);
     }
     let replace = |result: &mut Graph, node: NodeId, new: &[NodeId]| {
         if let Some(pieces) = joined.get(&node) {
             return join(graph, result, node, pieces, new).map(Some);
         }
-        let Some(count) = tensors_of_part(node) else { return Ok(None) };
-        let sources: Vec<NodeId> = graph.sources(node).iter().map(|source| new[source.index()]).collect();
-        let mut parts = Vec::with_capacity(sources.len().div_ceil(count));
-        for tensors in sources.chunks(count) {
-            let part = if count == 1 { tensors[0] } else { group(result, tensors, count)? };
-            parts.push(view(result, part)?);
-        }
-        let stacked = result.alu(Op::Stack, &parts)?;
-        let mut dims = graph.props(node).shape.clone();
-        dims[0] = Dim::from((parts.len() * count) as i64);
-        let all = result.shape(&dims)?;
-        let all = result.add(Op::Reshape, &[stacked, all], Arg::None)?;
-        if dims == graph.props(node).shape {
-            return Ok(Some(all));
-        }
-        let offsets = result.shape(&Shape::from_elem(Dim::from(0), dims.len()))?;
-        let dims = result.shape(&graph.props(node).shape)?;
-        result.add(Op::Shrink, &[all, offsets, dims], Arg::None).map(Some)
+        let Some((sources, count)) = stacked.get(&node) else { return Ok(None) };
+        let sources: Vec<NodeId> = sources.iter().map(|source| new[source.index()]).collect();
+        stack(result, &sources, *count, &graph.props(node).shape).map(Some)
     };
     replaced(graph, outputs, &live, replace).map(Some)
+}
+
+/// A tensor of this shape, stacked of parts of `count` tensors each.
+fn stack(graph: &mut Graph, tensors: &[NodeId], count: usize, shape: &Shape) -> Result<NodeId> {
+    let one = graph.shape(&shape[1..])?;
+    let mut parts = Vec::with_capacity(tensors.len().div_ceil(count));
+    for tensors in tensors.chunks(count) {
+        let mut part = Vec::with_capacity(count);
+        for &tensor in tensors {
+            part.push(graph.add(Op::Reshape, &[tensor, one], Arg::None)?);
+        }
+        let part = if count == 1 { part[0] } else { group(graph, &part, count)? };
+        parts.push(view(graph, part)?);
+    }
+    let stacked = graph.alu(Op::Stack, &parts)?;
+    let mut dims = shape.clone();
+    dims[0] = Dim::from((parts.len() * count) as i64);
+    let all = graph.shape(&dims)?;
+    let all = graph.add(Op::Reshape, &[stacked, all], Arg::None)?;
+    if dims == *shape {
+        return Ok(all);
+    }
+    let offsets = graph.shape(&Shape::from_elem(Dim::from(0), dims.len()))?;
+    let dims = graph.shape(shape)?;
+    graph.add(Op::Shrink, &[all, offsets, dims], Arg::None)
 }
 
 /// A view of a tensor that only its concatenation uses.
@@ -126,28 +155,34 @@ fn group(graph: &mut Graph, tensors: &[NodeId], count: usize) -> Result<NodeId> 
 }
 
 /// The number of tensors in each part of a stack; `None` if the stack is not divided.
-fn tensors_of_part(graph: &Graph, node: NodeId, read: Read) -> Option<usize> {
-    let sources = graph.sources(node);
-    let stacked = stacked(graph, node)?;
+fn tensors_of_part(graph: &Graph, sources: &[NodeId], read: Read) -> Option<usize> {
+    let first = *sources.first()?;
     // Many small parts are grouped instead.
     let is_large = sources.len() < 2 * MANY
-        || is_aligned(graph, sources[0])
-        || count(graph, sources[0]).is_some_and(|count| count >= LARGE_OF_FEW);
-    if is_large && are_worth_it(graph, &stacked, read) {
+        || is_aligned(graph, first)
+        || count(graph, first).is_some_and(|count| count >= LARGE_OF_FEW);
+    if is_large && are_worth_it(graph, &stacked(graph, sources)?, read) {
         return Some(1);
     }
-    let is_computed = graph.dtype(node) != DType::Index && sources.iter().any(|&source| graph.op(source) != Op::Const);
-    let bytes = bytes(graph, *sources.first().filter(|_| is_computed)?)?;
+    let is_computed = graph.dtype(first) != DType::Index && sources.iter().any(|&source| graph.op(source) != Op::Const);
+    let bytes = bytes(graph, first).filter(|_| is_computed)?;
     let count = (MANY..=MANY * ALIGNMENT).step_by(MANY).find(|count| (count * bytes).is_multiple_of(ALIGNMENT))?;
     (sources.len() >= 2 * count).then_some(count)
 }
 
-/// What a stack consists of; `None` for other nodes.
-fn stacked(graph: &Graph, node: NodeId) -> Option<Vec<Part>> {
-    let sources = graph.sources(node);
-    let length = count(graph, *sources.first().filter(|_| graph.op(node) == Op::Stack)?)?;
-    let place = |number: i64| Place::of(number * length, length, length, 1, graph.dtype(node));
+/// What a stack of these tensors consists of.
+fn stacked(graph: &Graph, sources: &[NodeId]) -> Option<Vec<Part>> {
+    let first = *sources.first()?;
+    let length = count(graph, first)?;
+    let place = |number: i64| Place::of(number * length, length, length, 1, graph.dtype(first));
     Some((0..).zip(sources).map(|(number, &node)| Part { node, place: place(number) }).collect())
+}
+
+/// Whether the pieces are single positions of the first axis of `whole`.
+fn are_rows(graph: &Graph, whole: NodeId, pieces: &[Piece]) -> bool {
+    let inner = &graph.props(whole).shape[1..];
+    let is_row = |shape: &Shape| shape[0].is(1) && shape[1..] == *inner;
+    pieces.iter().all(|piece| is_row(&graph.props(piece.source).shape))
 }
 
 /// Whether all parts of a stack are stacks of many tensors themselves.
@@ -161,7 +196,7 @@ fn has_groups(graph: &Graph, node: NodeId) -> bool {
     graph.op(node) == Op::Stack && is_aligned && sources.iter().all(is_group)
 }
 
-/// An operand of a `cat`.
+/// An operand of a `cat`, or the value of a `set`.
 struct Piece {
     /// The Pad of the tensor, or its Where.
     node: NodeId,
@@ -170,49 +205,62 @@ struct Piece {
     place: Place,
 }
 
-/// The operands of a [`cat`], in order.
+/// The operands of a [`cat`], or what [`set`] has written over all of a tensor, in the order of their places.
 ///
 /// [`cat`]: tinyspec_ir::ops::movement::cat
+/// [`set`]: tinyspec_ir::ops::slice::set
 fn pieces(graph: &Graph, whole: NodeId) -> Option<Vec<Piece>> {
-    if !matches!(graph.op(whole), Op::Where | Op::Or) {
-        return None;
-    }
+    window(graph, whole)?;
     let dims = static_shape(&graph.props(whole).shape)?;
-    // Each Pad with the node that adds it, last to first.
-    let (mut pads, mut node) = (Vec::new(), whole);
+    let mut along: Option<usize> = None;
+    // By their starts. What was written last is met first.
+    let mut pieces: BTreeMap<i64, (i64, Piece)> = BTreeMap::new();
+    let (mut node, mut filled) = (whole, 0);
     loop {
-        let (pad, rest) = match (graph.op(node), graph.sources(node)) {
-            (Op::Where, &[mask, pad, rest]) if is_inside(graph, mask, pad) => (pad, Some(rest)),
-            (Op::Or, &[rest, pad]) => (pad, Some(rest)),
-            _ => (node, None),
+        let (pad, rest) = match window(graph, node) {
+            Some((pad, rest)) => (pad, Some(rest)),
+            None => (node, None),
         };
-        pads.push((node, pad));
-        match rest {
-            Some(rest) => node = rest,
-            None => break,
-        }
-    }
-    let shape_of = |pad: NodeId| static_shape(&graph.props(graph.source(pad, 0)).shape);
-    let is_pad = |&(_, pad): &(NodeId, NodeId)| graph.op(pad) == Op::Pad && graph.props(pad).shape.len() == dims.len();
-    if !pads.iter().all(is_pad) {
-        return None;
-    }
-    let first = shape_of(pads[0].1)?;
-    let axis = (0..dims.len()).find(|&axis| first[axis] != dims[axis])?;
-    let (rows, inner): (i64, i64) = (dims[..axis].iter().product(), dims[axis + 1..].iter().product());
-    let (mut pieces, mut end) = (Vec::with_capacity(pads.len()), dims[axis]);
-    for (node, pad) in pads {
-        let (sizes, offset) = (shape_of(pad)?, static_shape(graph.props(graph.source(pad, 1)).value.as_deref()?)?);
-        let is_whole = |other: usize| other == axis || sizes[other] == dims[other] && offset[other] == 0;
-        if !(0..dims.len()).all(is_whole) || offset[axis] + sizes[axis] != end || sizes[axis] == 0 {
+        if graph.op(pad) != Op::Pad || graph.props(pad).shape.len() != dims.len() {
             return None;
         }
-        end = offset[axis];
-        let place = Place::of(end * inner, sizes[axis] * inner, dims[axis] * inner, rows, graph.dtype(whole));
-        pieces.push(Piece { node, pad, source: graph.source(pad, 0), place });
+        let source = graph.source(pad, 0);
+        let sizes = static_shape(&graph.props(source).shape)?;
+        let offset = static_shape(graph.props(graph.source(pad, 1)).value.as_deref()?)?;
+        let axis = match along {
+            Some(axis) => axis,
+            None => *along.insert((0..dims.len()).find(|&axis| sizes[axis] != dims[axis])?),
+        };
+        let is_whole = |other: usize| other == axis || sizes[other] == dims[other] && offset[other] == 0;
+        if !(0..dims.len()).all(is_whole) || sizes[axis] == 0 {
+            return None;
+        }
+        let (start, end) = (offset[axis], offset[axis] + sizes[axis]);
+        match pieces.range(..end).next_back() {
+            Some((&from, &(to, _))) if from <= start && end <= to => {}
+            Some((_, &(to, _))) if to > start => return None,
+            _ => {
+                let (rows, inner): (i64, i64) = (dims[..axis].iter().product(), dims[axis + 1..].iter().product());
+                let [first, row, stride] = [start, sizes[axis], dims[axis]].map(|length| length * inner);
+                let place = Place::of(first, row, stride, rows, graph.dtype(whole));
+                pieces.insert(start, (end, Piece { node, pad, source, place }));
+                filled += sizes[axis];
+            }
+        }
+        if filled == dims[axis] {
+            return Some(pieces.into_values().map(|(_, piece)| piece).collect());
+        }
+        node = rest?;
     }
-    pieces.reverse();
-    (end == 0).then_some(pieces)
+}
+
+/// The Pad that a node adds to the values of another, and that other.
+fn window(graph: &Graph, node: NodeId) -> Option<(NodeId, NodeId)> {
+    match (graph.op(node), graph.sources(node)) {
+        (Op::Where, &[mask, pad, rest]) if is_inside(graph, mask, pad) => Some((pad, rest)),
+        (Op::Or, &[rest, pad]) if graph.op(pad) == Op::Pad => Some((pad, rest)),
+        _ => None,
+    }
 }
 
 /// Whether a mask is true where a Pad has the elements of its source.
@@ -380,7 +428,8 @@ impl Concats {
 
 /// The parts of a node that is to be written in place.
 fn parts_of(graph: &Graph, node: NodeId, read: Read) -> Option<Vec<Part>> {
-    if let Some(parts) = stacked(graph, node) {
+    if graph.op(node) == Op::Stack {
+        let parts = stacked(graph, graph.sources(node))?;
         let has_parts =
             are_worth_it(graph, &parts, read) || has_groups(graph, node) && are_different(graph, graph.sources(node));
         return Some(parts).filter(|_| has_parts);
