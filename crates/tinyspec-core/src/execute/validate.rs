@@ -48,7 +48,7 @@ pub(super) unsafe fn run(plan: &Plan, compared: &Compared, table: &[*mut u8]) ->
             unsafe { reference.device.runtime().enqueue(&reference.launches[call.reference.clone()], &other)? };
             let read = |copy: &Storage| {
                 let mut data = vec![0; copy.bytes()];
-                copy.read(&mut data)?;
+                copy.read(0, &mut data)?;
                 Ok(data)
             };
             copies.iter().map(read).collect()

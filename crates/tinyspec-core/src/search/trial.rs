@@ -213,7 +213,7 @@ impl<'a> Trial<'a> {
     fn results(&self) -> Result<Vec<(usize, Vec<u8>)>> {
         let read = |(slot, buffer): (usize, &Buffer)| {
             let mut data = vec![0; buffer.storage.bytes()];
-            buffer.storage.read(&mut data)?;
+            buffer.storage.read(0, &mut data)?;
             Ok((slot, data))
         };
         self.outputs().map(read).collect()

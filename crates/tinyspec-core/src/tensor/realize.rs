@@ -1,8 +1,9 @@
 //! From lazy to computed: everything that is asked for is scheduled as one graph.
 
 use super::{Element, Tensor};
+use crate::device::Storage;
 use crate::execute::realize;
-use crate::lazy::Node;
+use crate::lazy::part;
 use crate::{Error, Result};
 use std::panic::Location;
 use std::sync::Arc;
@@ -46,32 +47,33 @@ impl Tensor {
             .into());
         }
         let count: usize = self.sizes().map_err(|error| error.at(location))?.iter().product();
-        let node = self.in_one_place()?;
-        T::collect(count, &mut |data| match node.storage() {
-            Some(storage) => storage.read(data),
-            None => Err(Error::refused(ErrorKind::Value, "to_vec", "the tensor has no value")),
-        })
+        let (storage, start) = self.memory()?;
+        T::collect(count, &mut |data| storage.read(start, data))
     }
 
     /// Memory of the elements.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let node = self.in_one_place()?;
-        let mut data = vec![0; self.sizes()?.iter().product::<usize>() * node.props.dtype.size()];
-        if let Some(storage) = node.storage() {
-            storage.read(&mut data)?;
-        }
+        let (storage, start) = self.memory()?;
+        let mut data = vec![0; self.sizes()?.iter().product::<usize>() * self.dtype().size()];
+        storage.read(start, &mut data)?;
         Ok(data)
     }
 
-    /// Its node once computed; what is on a tuple of devices is collected on the first of them.
-    fn in_one_place(&self) -> Result<Arc<Node>> {
+    /// The memory of the value, once computed, and the byte at which it starts there: a part of a computed tensor is read where it lies.
+    /// What is on a tuple of devices is collected on the first of them.
+    fn memory(&self) -> Result<(Arc<Storage>, usize)> {
         let node = self.node()?;
         let node = match node.device() {
             Some(Device::Many(names)) if !names.is_empty() => self.to(&names[0]).node()?.clone(),
             _ => node.clone(),
         };
+        if let Some(memory) = part(&node) {
+            return Ok(memory);
+        }
         realize(std::slice::from_ref(&node))?;
-        Ok(node)
+        let storage =
+            node.storage().ok_or_else(|| Error::refused(ErrorKind::Value, "read", "the tensor has no value"))?;
+        Ok((storage, 0))
     }
 
     /// The element of a tensor of one element.

@@ -114,12 +114,15 @@ impl Storage {
         self.write(&data)
     }
 
-    /// Copies the start of the contents to the host.
-    pub fn read(&self, data: &mut [u8]) -> Result<()> {
-        match &self.memory {
-            Some(memory) if !data.is_empty() => Ok(self.device.runtime().read(&**memory, data)?),
-            _ => Ok(()),
+    /// Copies the contents from the byte `start` on to the host.
+    pub fn read(&self, start: usize, data: &mut [u8]) -> Result<()> {
+        let Some(memory) = self.memory.as_ref().filter(|_| !data.is_empty()) else { return Ok(()) };
+        if start == 0 {
+            return Ok(self.device.runtime().read(&**memory, data)?);
         }
+        check_length(&**memory, start.saturating_add(data.len()), "read")?;
+        // SAFETY: there are so many bytes, as checked above, which nobody else writes.
+        Ok(unsafe { self.device.runtime().read_at(memory.address().add(start), data)? })
     }
 }
 

@@ -61,8 +61,8 @@ pub fn grad(loss: &Tensor, wanted: &[&Tensor]) -> Result<Vec<Tensor>> {
                     format!("the loss does not depend on wanted tensor {position}"),
                 )
                 .help(
-                    "what was detached, as optimisers do, has no history; if there is no dependence, \
-                     `grad_or_zeros` gives zeros",
+                    "a tensor that was assigned after the loss was made is another one, and what was detached, as \
+                     optimisers do, has no history; if there is no dependence, `grad_or_zeros` gives zeros",
                 )
                 .at(location)
                 .into()
