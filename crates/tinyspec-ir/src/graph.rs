@@ -263,6 +263,16 @@ impl Graph {
         self.provenance.get(&node).map_or(&[], |places| places.as_slice())
     }
 
+    /// A node, what it is a view of, and so on down to what is no view.
+    pub fn views(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        std::iter::successors(Some(node), |&node| self.op(node).is_view().then(|| self.source(node, 0)))
+    }
+
+    /// What a node is a view of, or a view of a view; the node itself if it is none.
+    pub fn viewed(&self, node: NodeId) -> NodeId {
+        self.views(node).last().unwrap_or(node)
+    }
+
     /// Adds the user's line of `node` to an error about it.
     pub fn located(&self, node: NodeId, error: Error) -> Error {
         error.at_known(self.locations(node).first().cloned())

@@ -6,8 +6,8 @@
 //! run computes only what it depends on ([`Walk::unevaluated`]).
 //!
 //! A small value that a loop keeps for later, such as the accuracy of each batch, keeps the weights alive that it was made of, when these
-//! have been stepped. The next run computes such a metric, and from then on each run computes those of the same line that were made
-//! since the run before, as it computes most of what they are made of.
+//! have been stepped. Where a line has made such a metric again while the program still holds the one before, runs compute the metrics of
+//! that line from then on, together with the step that they are of, which computes most of what they are made of.
 
 use super::{Node, Walk};
 use rustc_hash::FxHashSet;
@@ -110,20 +110,22 @@ impl Unread {
         let is_searched = |node: &Weak<Node>| !is_as_before || node.upgrade().is_none_or(|node| node.age >= last_run);
         let first = self.metrics.iter().rposition(|node| !is_searched(node)).map_or(0, |last| last + 1);
         let mut lines = METRICS.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_open = |metric: &Arc<Node>| !metric.is_unheld() && metric.is_lazy() && !metric.is_state();
+        let open: Vec<Arc<Node>> =
+            self.metrics.split_off(first).iter().filter_map(Weak::upgrade).filter(is_open).collect();
+        // A variable of the loop has one value at a time.
+        let again: FxHashSet<&Location> =
+            open.iter().filter(|metric| metric.age >= last_run).filter_map(|metric| metric.location).collect();
+        let is_again = |metric: &Node| metric.location.is_some_and(|line| again.contains(line));
         let mut found = vec![];
-        for node in self.metrics.split_off(first) {
-            let Some(metric) = node.upgrade() else { continue };
-            if metric.is_unheld() || !metric.is_lazy() || metric.is_state() {
-                continue;
-            }
-            let is_late = metric.age < last_run && keeps_dropped_state(&metric);
-            if is_late {
+        for metric in &open {
+            if metric.age < last_run && is_again(metric) && keeps_dropped_state(metric) {
                 lines.extend(metric.location);
             }
-            if is_late || metric.location.is_some_and(|line| lines.contains(line)) {
-                found.push(metric);
+            if metric.location.is_some_and(|line| lines.contains(line)) {
+                found.push(metric.clone());
             } else {
-                self.metrics.push_back(node);
+                self.metrics.push_back(Arc::downgrade(metric));
             }
         }
         found

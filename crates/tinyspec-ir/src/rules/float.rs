@@ -46,15 +46,6 @@ fn is_pair(a: &[NodeId; 2], b: &[NodeId; 2]) -> bool {
 /// Nodes that a number is followed through.
 const STEPS: usize = 32;
 
-/// What a view is of, beside zeros.
-fn viewed(graph: &Graph, node: NodeId) -> NodeId {
-    let mut below = node;
-    while graph.op(below).is_view() {
-        below = graph.source(below, 0);
-    }
-    below
-}
-
 /// Certainly no nan: an integer, or what was one, or a finite constant or a sum of such, with other constants added or
 /// multiplied. It may be infinite.
 fn is_number(graph: &Graph, node: NodeId) -> bool {
@@ -79,7 +70,7 @@ fn is_number(graph: &Graph, node: NodeId) -> bool {
             (op, &[source, ..]) if op.is_view() => source,
             // The sum of what has one sign.
             (Op::Reduce, &[terms]) if matches!(graph.arg(below), Arg::Reduce { op: Op::Add, .. }) => {
-                return finite(viewed(graph, terms)).is_some();
+                return finite(graph.viewed(terms)).is_some();
             }
             _ => return false,
         };

@@ -200,6 +200,7 @@ fn written_expressions(rewriter: &mut Rewriter) {
     choices_in_choices(rewriter, &mut random);
     comparisons_of_numbers(rewriter, &mut random);
     powers_of_whole_numbers(rewriter, &mut random);
+    constant_exponents(rewriter, &mut random);
     // A comparison of a bool that went through a number.
     let mut graph = Graph::new();
     let gate = variable(&mut graph, 0, DType::Bool);
@@ -348,6 +349,18 @@ fn comparisons_of_numbers(rewriter: &mut Rewriter, random: &mut fastrand::Rng) {
             check(rewriter, &mut graph, root, random, &[from, from]);
             let simple = rewriter.rewrite(&mut graph, &[root]).unwrap()[0];
             assert_eq!(graph.op(simple) == Op::Or, from.is_float(), "{from} as {dtype}");
+        }
+    }
+}
+
+/// Powers that one operation rounds as well.
+fn constant_exponents(rewriter: &mut Rewriter, random: &mut fastrand::Rng) {
+    for dtype in [DType::F16, DType::F32, DType::F64] {
+        for exponent in [1.0, 2.0, -1.0, 3.0] {
+            let mut graph = Graph::new();
+            let (x, exponent) = (variable(&mut graph, 0, dtype), graph.constant(Const::float(dtype, exponent)));
+            let power = graph.alu(Op::Pow, &[x, exponent]).unwrap();
+            check(rewriter, &mut graph, power, random, &[dtype]);
         }
     }
 }

@@ -53,7 +53,7 @@ impl Blocks {
         }
         let all = count(&dims);
         let is_reused = |&operand: &NodeId| {
-            let elements = graph.props(viewed(graph, operand)).element_count().as_const();
+            let elements = graph.props(graph.viewed(operand)).element_count().as_const();
             elements.is_some_and(|elements| elements.saturating_mul(REUSE) <= all)
         };
         if !graph.sources(source).iter().all(is_reused) {
@@ -99,13 +99,4 @@ impl Blocks {
         let dims = graph.shape(&shape(&dims))?;
         graph.add(Op::Reshape, &[total, dims], Arg::None)
     }
-}
-
-/// What is viewed.
-fn viewed(graph: &Graph, node: NodeId) -> NodeId {
-    let mut node = node;
-    while graph.op(node).is_view() {
-        node = graph.source(node, 0);
-    }
-    node
 }

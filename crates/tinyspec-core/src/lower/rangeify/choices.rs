@@ -54,10 +54,7 @@ const WINDOW: i64 = 16;
 
 /// Views alone make many terms of each element, beside some zeros.
 pub(super) fn repeats(graph: &Graph, value: NodeId) -> bool {
-    let (mut base, mut is_padded) = (value, false);
-    while graph.op(base).is_view() {
-        is_padded |= graph.op(base) == Op::Pad;
-        base = graph.source(base, 0);
-    }
+    let is_padded = graph.views(value).any(|view| graph.op(view) == Op::Pad);
+    let base = graph.viewed(value);
     is_padded && count(&sizes(graph, value)) / WINDOW >= count(&sizes(graph, base)).max(1)
 }

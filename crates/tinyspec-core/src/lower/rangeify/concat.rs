@@ -268,10 +268,8 @@ fn is_inside(graph: &Graph, mask: NodeId, pad: NodeId) -> bool {
     if graph.op(mask) != Op::Pad || graph.op(pad) != Op::Pad {
         return false;
     }
-    let views = std::iter::successors(Some(graph.source(mask, 0)), |&node| {
-        graph.op(node).is_view().then(|| graph.source(node, 0))
-    });
-    let is_true = views.last().is_some_and(|value| matches!(graph.arg(value), Arg::Const(value) if value.bits == 1));
+    let inside = graph.viewed(graph.source(mask, 0));
+    let is_true = matches!(graph.arg(inside), Arg::Const(value) if value.bits == 1);
     is_true && graph.sources(mask)[1..] == graph.sources(pad)[1..] && {
         let [inside, source] = [mask, pad].map(|node| &graph.props(graph.source(node, 0)).shape);
         inside == source

@@ -128,10 +128,9 @@ fn key(opened: &Opened, values: &[(NodeId, Value)]) -> ContentHash {
             _ => &[],
         };
         for &source in deciding {
-            let views =
-                std::iter::successors(Some(source), |&node| graph.op(node).is_view().then(|| graph.source(node, 0)));
-            if let Some(number) = views.last().filter(|node| numbers.contains(node)) {
-                graph.arg(number).hash(&mut hasher);
+            let viewed = graph.viewed(source);
+            if numbers.contains(&viewed) {
+                graph.arg(viewed).hash(&mut hasher);
             }
         }
     }

@@ -193,9 +193,7 @@ fn compared_maxima(Opened { graph, origins, .. }: &Opened, gradients: &[NodeId])
     for node in nodes::reachable_until(graph, gradients, |_| false) {
         let sides = if graph.op(node) == Op::CmpNe { graph.sources(node) } else { &[] };
         for &side in sides {
-            let views =
-                std::iter::successors(Some(side), |&node| graph.op(node).is_view().then(|| graph.source(node, 0)));
-            let path: SmallVec<[NodeId; 4]> = views.collect();
+            let path: SmallVec<[NodeId; 4]> = graph.views(side).collect();
             let is_maximum =
                 path.last().is_some_and(|&node| matches!(graph.arg(node), Arg::Reduce { op: Op::Max, .. }));
             if is_maximum && path.iter().any(is_in_memory) {
