@@ -254,7 +254,7 @@ fn powers_of_constant_exponents() {
     for (dtype, exponents) in [(DType::F32, &halves[..]), (DType::F64, &[-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0])] {
         let bases: Vec<Const> = values(dtype, 200).into_iter().map(|value| Const::float(dtype, value)).collect();
         for (exponent, machine) in exponents.iter().flat_map(|&exponent| MACHINES.map(|machine| (exponent, machine))) {
-            let found = compiled(Op::Pow, dtype, &[bases.clone()], machine, |k, sources| {
+            let found = compiled(Op::Pow, dtype, std::slice::from_ref(&bases), machine, |k, sources| {
                 let exponent = k.graph.constant(Const::float(dtype, exponent));
                 k.alu(Op::Pow, &[sources[0], exponent])
             });

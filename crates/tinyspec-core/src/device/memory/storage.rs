@@ -122,7 +122,8 @@ impl Storage {
         }
         check_length(&**memory, start.saturating_add(data.len()), "read")?;
         // SAFETY: there are so many bytes, as checked above, which nobody else writes.
-        Ok(unsafe { self.device.runtime().read_at(memory.address().add(start), data)? })
+        unsafe { self.device.runtime().read_at(memory.address().add(start), data)? };
+        Ok(())
     }
 }
 
