@@ -2,7 +2,7 @@
 
 use crate::support::on_each_device;
 use proptest::prelude::*;
-use tinyspec_core::{Error, Program, Tensor, grad, realize_all};
+use tinyspec_core::{Error, Program, Tensor, grad, realize_all, stepped};
 use tinyspec_ir::DType;
 
 /// How a part comes about from numbers.
@@ -104,7 +104,7 @@ proptest! {
         order in prop::collection::vec(0..1000usize, 50),
         extra in prop::option::of((0..100usize, 1..30usize)),
         leaves_one in prop::bool::weighted(0.2),
-        dtype in prop::sample::select(vec![DType::F32, DType::F64, DType::I32, DType::U8]),
+        dtype in prop::sample::select(vec![DType::F32, DType::BF16, DType::F64, DType::I32, DType::U8]),
     ) {
         on_each_device(|| {
             let whole: usize = lengths.iter().sum();
@@ -167,6 +167,33 @@ proptest! {
             Ok(())
         });
     }
+}
+
+/// Windows that look like parts of a whole, but leave what is between them, meet others, or lie on zeros.
+#[test]
+fn what_is_no_concatenation_stays_what_it_is() {
+    on_each_device(|| {
+        let row = Tensor::arange(33).cast(DType::F32) + 1.0;
+        let mut every_second = Tensor::full([9, 65], 7.0f32);
+        for at in 0..9usize {
+            every_second.set((at, stepped(.., 2)), &row * at as f32);
+        }
+        let want: Vec<f32> =
+            (0..9 * 65).map(|at| if at % 65 % 2 == 0 { ((at % 65 / 2 + 1) * (at / 65)) as f32 } else { 7.0 }).collect();
+        assert_eq!(every_second.to_vec::<f32>()?, want);
+
+        let [a, b, c] = [1i32, 2, 4].map(|number| Tensor::full([2048], number).contiguous());
+        let both = a.pad([0], [4096], 0.0) | b.pad([2048], [4096], 0.0) | c.pad([0], [4096], 0.0);
+        assert_eq!(both.to_vec::<i32>()?, [vec![5; 2048], vec![2; 2048]].concat());
+
+        let mut behind_room = (&b * 3).pad([2048], [4096], 0.0);
+        behind_room.set(..2048i64, &a * 2);
+        assert_eq!(behind_room.to_vec::<i32>()?, [vec![2; 2048], vec![6; 2048]].concat());
+        let mut bools = b.gt(0).reshape([1, 2048]).pad([1, 0], [2, 2048], 0.0);
+        bools.set(0, a.gt(1));
+        assert_eq!(bools.cast(DType::I32).to_vec::<i32>()?, [vec![0; 2048], vec![1; 2048]].concat());
+        Ok(())
+    });
 }
 
 /// A small part of a whole costs what it costs.

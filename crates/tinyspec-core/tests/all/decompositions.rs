@@ -226,7 +226,8 @@ fn exponentials_of_scaled_arguments() {
 
 #[test]
 fn powers_with_every_special_case() {
-    let special = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 2.5, -7.5, 1e10, -1e10, 1e-30];
+    let special =
+        [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 2.5, -7.5, 1e10, -1e10, 1e-30, 31.0, 1e300, 1.1];
     let special = special.into_iter().chain([f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 0.99999, 16777217.0, 101.0]);
     let special: Vec<f64> = special.collect();
     let more: Vec<(f64, f64)> = (1..400).map(|n| (n as f64 * 0.37, (n % 41) as f64 * 0.7 - 14.0)).collect();
@@ -250,8 +251,8 @@ fn powers_with_every_special_case() {
 
 #[test]
 fn powers_of_constant_exponents() {
-    let halves: Vec<f64> = (-65..=65).map(|halves| f64::from(halves) / 2.0).collect();
-    for (dtype, exponents) in [(DType::F32, &halves[..]), (DType::F64, &[-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0])] {
+    let halves: Vec<f64> = (-65..=65).filter(|&halves| halves != 0).map(|halves| f64::from(halves) / 2.0).collect();
+    for (dtype, exponents) in [(DType::F32, &halves[..]), (DType::F64, &[-2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 3.0])] {
         let bases: Vec<Const> = values(dtype, 200).into_iter().map(|value| Const::float(dtype, value)).collect();
         for (exponent, machine) in exponents.iter().flat_map(|&exponent| MACHINES.map(|machine| (exponent, machine))) {
             let found = compiled(Op::Pow, dtype, std::slice::from_ref(&bases), machine, |k, sources| {

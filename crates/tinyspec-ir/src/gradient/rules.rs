@@ -1,5 +1,6 @@
 //! The rule of each op: from the cotangent of a node to contributions to its sources.
 
+use crate::masks::repeated;
 use crate::ops::{self, arithmetic, creation, elementwise, movement, trigonometry};
 use crate::{AddrSpace, Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, Graph, NodeId, Op, Result, Shape};
 use smallvec::{SmallVec, smallvec};
@@ -171,6 +172,10 @@ fn max(graph: &mut Graph, a: NodeId, b: NodeId, g: NodeId) -> Result<(NodeId, No
 
 /// `b * a^(b-1)`, and 0 where b is 0 (so that 0^0 is flat).
 fn pow_base(graph: &mut Graph, a: NodeId, b: NodeId, g: NodeId) -> Result<NodeId> {
+    if graph.as_const(repeated(graph, b)).and_then(Const::as_float) == Some(0.0) {
+        let (zero, shape) = (scalar(graph, g, 0.0), graph.props(g).shape.clone());
+        return movement::expand(graph, zero, &shape);
+    }
     let (zero, minus) = (scalar(graph, b, 0.0), scalar(graph, b, -1.0));
     let lower = graph.alu(Op::Add, &[b, minus])?;
     let power = graph.alu(Op::Pow, &[a, lower])?;

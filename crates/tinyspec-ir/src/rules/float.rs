@@ -1,6 +1,7 @@
 //! Floats: only what holds for nan, infinities and -0 too.
 
 use super::pattern::{alu, fold, not, repeated};
+use crate::ops::movement;
 use crate::{Arg, Builder, Const, Graph, NodeId, Op};
 
 rules! {
@@ -11,6 +12,7 @@ rules! {
         float_div_one: (Div x c) if is_value(g, c, 1.0) => x;
         float_neg_neg: (Mul (Mul x a) b) if is_value(g, a, -1.0) && is_value(g, b, -1.0) => x;
         float_div_power: (Div x c) => by_power_of_two(g, x, c)?;
+        power_zero: (Pow x c) if is_value(g, c, 0.0) => ones(g, node)?;
         power_one: (Pow x c) if is_value(g, c, 1.0) => x;
         power_two: (Pow x c) if is_value(g, c, 2.0) => alu(g, Op::Mul, x, x)?;
         power_minus_one: (Pow x c) if is_value(g, c, -1.0) => g.alu(Op::Recip, &[x]).ok()?;
@@ -26,6 +28,13 @@ rules! {
             not(g, above)?
         };
     }
+}
+
+/// Ones of the shape of `node`.
+fn ones(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
+    let shape = graph.props(node).shape.clone();
+    let one = graph.constant(Const::float(graph.dtype(node), 1.0));
+    movement::expand(graph, one, &shape).ok()
 }
 
 /// Exactly this float, bit for bit, in every element.

@@ -356,7 +356,7 @@ fn comparisons_of_numbers(rewriter: &mut Rewriter, random: &mut fastrand::Rng) {
 /// Powers that one operation rounds as well.
 fn constant_exponents(rewriter: &mut Rewriter, random: &mut fastrand::Rng) {
     for dtype in [DType::F16, DType::F32, DType::F64] {
-        for exponent in [1.0, 2.0, -1.0, 3.0] {
+        for exponent in [0.0, 1.0, 2.0, -1.0, 3.0] {
             let mut graph = Graph::new();
             let (x, exponent) = (variable(&mut graph, 0, dtype), graph.constant(Const::float(dtype, exponent)));
             let power = graph.alu(Op::Pow, &[x, exponent]).unwrap();

@@ -271,6 +271,20 @@ impl<'context> Emitter<'context> {
         unsafe { LLVMIsConstant(value.raw) != 0 }
     }
 
+    /// The one lane of a constant mask that is open.
+    pub(super) fn only_lane(&self, mask: Value) -> Option<u32> {
+        if !self.is_constant(mask) {
+            return None;
+        }
+        // SAFETY: a constant vector has so many elements.
+        let is_open = |&lane: &u32| unsafe {
+            let element = LLVMGetAggregateElement(mask.raw, lane);
+            !element.is_null() && LLVMIsNull(element) == 0
+        };
+        let mut open = (0..mask.lanes).filter(is_open);
+        open.next().filter(|_| open.next().is_none())
+    }
+
     /// A vector of these, if they are constants of one kind.
     pub(super) fn constants(&self, elements: &[Value]) -> Option<Value> {
         let first = *elements.first()?;

@@ -313,6 +313,13 @@ impl Renderer<'_, '_> {
     }
 
     pub(super) fn masked_write(&mut self, address: &Address, mask: Value, value: Value) -> Result<()> {
+        // LLVM makes a scalar store of it, which with AVX-512 has the width that the lane had before it was truncated.
+        if address.pointer.lanes == 1
+            && let Some(lane) = self.emit.only_lane(mask)
+        {
+            let pointer = self.at_lane(address, value.kind, lane)?.pointer;
+            return self.emit.store(pointer, self.emit.extract(value, lane)?, value.kind.bits() / 8, false);
+        }
         if self.lacks_mask(address, mask) {
             return self.write_lanes(address, mask, value);
         }

@@ -12,7 +12,9 @@ use super::walk::{Walk, held_in, is_leaf, named};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use tinyspec_ir::dim::static_shape;
-use tinyspec_ir::{Arg, Builder, DType, Dim, Graph, NodeId, Op, Result, Shape};
+use tinyspec_ir::masks::repeated;
+use tinyspec_ir::ops::movement;
+use tinyspec_ir::{Arg, Builder, Const, DType, Dim, Graph, NodeId, Op, Result, Shape};
 
 /// The number of small tensors that form one part of a stack.
 const MANY: usize = 16;
@@ -215,12 +217,14 @@ fn pieces(graph: &Graph, whole: NodeId) -> Option<Vec<Piece>> {
     let mut along: Option<usize> = None;
     // By their starts. What was written last is met first.
     let mut pieces: BTreeMap<i64, (i64, Piece)> = BTreeMap::new();
-    let (mut node, mut filled) = (whole, 0);
+    // What an Or adds is what it pads only if the others have nothing there.
+    let (mut node, mut filled, mut has_or) = (whole, 0, false);
     loop {
         let (pad, rest) = match window(graph, node) {
             Some((pad, rest)) => (pad, Some(rest)),
             None => (node, None),
         };
+        has_or |= graph.op(node) == Op::Or;
         if graph.op(pad) != Op::Pad || graph.props(pad).shape.len() != dims.len() {
             return None;
         }
@@ -237,7 +241,7 @@ fn pieces(graph: &Graph, whole: NodeId) -> Option<Vec<Piece>> {
         }
         let (start, end) = (offset[axis], offset[axis] + sizes[axis]);
         match pieces.range(..end).next_back() {
-            Some((&from, &(to, _))) if from <= start && end <= to => {}
+            Some((&from, &(to, _))) if from <= start && end <= to && !has_or => {}
             Some((_, &(to, _))) if to > start => return None,
             _ => {
                 let (rows, inner): (i64, i64) = (dims[..axis].iter().product(), dims[axis + 1..].iter().product());
@@ -247,7 +251,7 @@ fn pieces(graph: &Graph, whole: NodeId) -> Option<Vec<Piece>> {
                 filled += sizes[axis];
             }
         }
-        if filled == dims[axis] {
+        if filled == dims[axis] && (!has_or || rest.is_none()) {
             return Some(pieces.into_values().map(|(_, piece)| piece).collect());
         }
         node = rest?;
@@ -268,7 +272,7 @@ fn is_inside(graph: &Graph, mask: NodeId, pad: NodeId) -> bool {
     if graph.op(mask) != Op::Pad || graph.op(pad) != Op::Pad {
         return false;
     }
-    let inside = graph.viewed(graph.source(mask, 0));
+    let inside = repeated(graph, graph.source(mask, 0));
     let is_true = matches!(graph.arg(inside), Arg::Const(value) if value.bits == 1);
     is_true && graph.sources(mask)[1..] == graph.sources(pad)[1..] && {
         let [inside, source] = [mask, pad].map(|node| &graph.props(graph.source(node, 0)).shape);
@@ -281,14 +285,20 @@ fn join(graph: &Graph, result: &mut Graph, whole: NodeId, pieces: &[Piece], new:
     let mut joined: Option<NodeId> = None;
     for &Piece { node, pad, source, .. } in pieces {
         let part = view(result, new[source.index()])?;
-        let shape = result.shape(&graph.props(source).shape)?;
+        let dims = &graph.props(source).shape;
+        let shape = result.shape(dims)?;
         let part = result.add(Op::Reshape, &[part, shape], Arg::None)?;
-        let [offset, shape] = [1, 2].map(|position| new[graph.source(pad, position).index()]);
-        let padded = result.add(Op::Pad, &[part, offset, shape], Arg::None)?;
+        let [offset, all] = [1, 2].map(|position| new[graph.source(pad, position).index()]);
+        let padded = result.add(Op::Pad, &[part, offset, all], Arg::None)?;
         joined = Some(match (joined, graph.op(node)) {
             (None, _) => padded,
             (Some(joined), Op::Or) => result.alu(Op::Or, &[joined, padded])?,
-            (Some(joined), _) => result.alu(Op::Where, &[new[graph.source(node, 0).index()], padded, joined])?,
+            (Some(joined), _) => {
+                let yes = result.constant(Const::int(DType::Bool, 1));
+                let inside = movement::expand(result, yes, dims)?;
+                let mask = result.add(Op::Pad, &[inside, offset, all], Arg::None)?;
+                result.alu(Op::Where, &[mask, padded, joined])?
+            }
         });
     }
     Ok(joined.unwrap_or(new[whole.index()]))

@@ -17,16 +17,15 @@ pub(super) const FEW: usize = 4;
 pub(super) fn exponent_of_product(graph: &Graph, node: NodeId) -> Option<f64> {
     let (Op::Pow, &[_, exponent]) = (graph.op(node), graph.sources(node)) else { return None };
     let exponent = graph.as_const(repeated(graph, exponent)).and_then(Const::as_float)?;
-    let is_short = matches!(exponent, 0.0 | 1.0 | 2.0 | 3.0 | -1.0 | -2.0 | 0.5 | -0.5);
+    let is_short = matches!(exponent, 1.0 | 2.0 | 3.0 | -1.0 | -2.0 | 0.5 | -0.5);
     let has_wider = graph.dtype(node).size() < DType::F64.size();
-    let is_product = has_wider && (2.0 * exponent).fract() == 0.0 && exponent.abs() <= FACTORS;
+    let is_product = has_wider && (2.0 * exponent).fract() == 0.0 && (0.5..=FACTORS).contains(&exponent.abs());
     (is_short || is_product).then_some(exponent)
 }
 
 /// `x ^ exponent`, without a logarithm.
 pub(super) fn by_products(emit: &mut Emit, x: NodeId, exponent: f64) -> Result<NodeId> {
     match exponent {
-        0.0 => Ok(emit.number(x, 1.0)),
         1.0 => Ok(x),
         2.0 => emit.mul(x, x),
         3.0 => {
@@ -124,6 +123,10 @@ fn pow(emit: &mut Emit, x: NodeId, y: NodeId) -> Result<NodeId> {
     let ordinary = emit.op(Op::And, above, below)?;
     let error = emit.select(ordinary, error, zero)?;
     let regular_power = exp2_of_sum(emit, product, error)?;
+    // There the error alone counts beside the greatest exponent.
+    let greatest = emit.number(x, 1024.0);
+    let overflows = emit.less(greatest, product)?;
+    let regular_power = emit.select(overflows, infinity, regular_power)?;
 
     // 0 and infinity: 0^y is 0 or infinite by the sign of y.
     let y_negative = emit.less(y, zero)?;
