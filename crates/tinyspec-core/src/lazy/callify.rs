@@ -354,9 +354,19 @@ impl Walk {
         flows
     }
 
-    /// The age at which the last run began before the roots were made: older nodes existed then.
-    pub fn last_run(&self) -> u64 {
-        self.roots.iter().map(|&root| self.entries[root as usize].node.last_run).max().unwrap_or_default()
+    /// Which leaves, by slot, were made after the last run before something that reads them: they may be a batch.
+    pub fn new_leaves(&self) -> Vec<bool> {
+        let mut new = vec![false; self.leaf_count as usize];
+        let roots = self.roots.iter().map(|&root| (root, self.entries[root as usize].node.last_run));
+        let reads =
+            self.entries.iter().flat_map(|user| user.sources.iter().map(|&source| (source, user.node.last_run)));
+        for (read, last_run) in reads.chain(roots) {
+            let Entry { node, leaf, .. } = &self.entries[read as usize];
+            if let Some(slot) = *leaf {
+                new[slot as usize] |= node.age >= last_run;
+            }
+        }
+        new
     }
 
     /// The leaves, by slot.

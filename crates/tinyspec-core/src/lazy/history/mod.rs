@@ -93,7 +93,7 @@ impl History {
         let had = program.entries.iter().zip(walk.nodes());
         let had = had.filter(|(_, node)| !node.is_unheld() && !node.is_realized());
         let had = had.map(|(&entry, node)| (entry, Arc::downgrade(node))).collect();
-        Ok(History { met, had, ..History::of(program, walk.leaf_nodes(), walk.last_run())? })
+        Ok(History { met, had, ..History::of(program, walk.leaf_nodes().zip(walk.new_leaves()))? })
     }
 
     /// The run that computes `roots`, with equal tensors apart: plans compute them once, and a gradient asks for one of them. Numbers and
@@ -128,13 +128,13 @@ impl History {
         History::of_tensors(std::slice::from_ref(tensor), &Changing::default())
     }
 
-    /// Data made since `last_run` are kept alive: they may be a batch, which the program is about to drop.
-    fn of<'a>(program: &Arc<Program>, inputs: impl Iterator<Item = &'a Arc<Node>>, last_run: u64) -> Result<History> {
+    /// Of inputs and whether they are new: such data are kept alive, as they may be a batch, which the program is about to drop.
+    fn of<'a>(program: &Arc<Program>, inputs: impl Iterator<Item = (&'a Arc<Node>, bool)>) -> Result<History> {
         let (mut generation, mut bytes) = (0, 0);
         let mut data = vec![];
         let inputs = inputs
             .zip(0..)
-            .map(|(node, slot)| {
+            .map(|((node, is_new), slot)| {
                 // A part is read in place or copied: it stays lazy, and its past is that of the whole tensor.
                 let is_part = !matches!(node.op, Op::Const | Op::Buffer) && node.is_lazy();
                 let computed = if is_part { Computed::of_part(node)? } else { node.computed() };
@@ -142,7 +142,7 @@ impl History {
                     _ if is_part || node.is_loop_carried() => None,
                     // No gradient follows how it was computed.
                     Some(_) if !program.reaches(slot) => node.as_data(),
-                    None if node.op == Op::Detach || node.age >= last_run => Some(node.clone()),
+                    None if node.op == Op::Detach || is_new => Some(node.clone()),
                     _ => None,
                 };
                 data.extend(value.clone());
@@ -196,7 +196,8 @@ impl History {
         };
         let dims: Vec<Dim> = arguments.iter().rev().map_while(dim).collect();
         let tensors = &arguments[..arguments.len() - dims.len()];
-        let mut history = History::of(program, tensors.iter(), last_run)?;
+        let new = tensors.iter().map(|node| (node, node.age >= last_run));
+        let mut history = History::of(program, new)?;
         history.dims = dims.into_iter().rev().collect();
         history.body = Some(body.clone());
         Ok(Arc::new(history))
