@@ -571,3 +571,26 @@ fn parts_of_a_state_that_was_overwritten_are_computed_again() -> Result<(), Erro
     }
     Ok(())
 }
+
+/// An action is drawn first, and the probability of the action is taken after that.
+#[test]
+fn data_last_for_what_is_made_after_a_read() -> Result<(), Error> {
+    let gradient = |reads: bool| -> Result<Vec<f32>, Error> {
+        let w = row(&[0.3, -0.2, 0.1]);
+        let mut chosen = vec![];
+        for step in 0..40u8 {
+            let state = row(&[0.1, 0.2, f32::from(step) * 0.01]);
+            let logs = (&w * state).log_softmax(0);
+            if reads {
+                logs.exp().to_vec::<f32>()?;
+            }
+            chosen.push(logs.at(usize::from(step % 3)));
+        }
+        let loss = Tensor::stack(&chosen.iter().collect::<Vec<_>>(), 0).mean(.., false);
+        grad(&loss, &[&w])?[0].to_vec()
+    };
+    let (found, expected) = (gradient(true)?, gradient(false)?);
+    let is_close = found.iter().zip(&expected).all(|(found, expected)| (found - expected).abs() < 1e-6);
+    assert!(is_close, "{found:?} rather than {expected:?}");
+    Ok(())
+}

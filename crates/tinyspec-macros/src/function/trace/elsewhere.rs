@@ -71,7 +71,7 @@ const OTHERWISE: &[(&[&str], &str)] = &[
     (&["rrelu"], "draw the slopes outside, and pass them: `.leaky_relu(slope)` has one for all"),
     (&["manual_seed", "get_rng_state", "set_rng_state"], DRAWN),
     (
-        &["new", "as_tensor", "tensor", "from_numpy", "frombuffer", "scalar_tensor"],
+        &["new", "as_tensor", "tensor", "from_numpy", "frombuffer", "scalar", "scalar_tensor"],
         "values come from outside: pass the tensor, or build it of `arange`, `full` and `eye`",
     ),
     (&["empty", "empty_like"], "`Tensor::zeros([B, 64])` has values"),
