@@ -58,7 +58,7 @@ impl LazyBuilder {
         self.add(Op::Replicated, &[moved], Arg::Number(0))
     }
 
-    /// Moves numbers that the program writes among the operands, the nodes so far, to the device of the others.
+    /// Moves numbers that the program writes to the device of the other operands. The nodes imported so far are the operands.
     pub(crate) fn place_numbers(&mut self) -> Result<()> {
         let is_tensor = |node: &&Arc<Node>| node.device().is_some() && node.literal().is_none();
         let home = self.nodes.iter().find(is_tensor).and_then(|node| node.device());

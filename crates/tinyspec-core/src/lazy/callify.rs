@@ -354,7 +354,7 @@ impl Walk {
         flows
     }
 
-    /// Which leaves, by slot, were made after the last run before something that reads them: they may be a batch.
+    /// For each leaf, by slot, whether no run began between its creation and that of some node that reads it: it may be a batch.
     pub fn new_leaves(&self) -> Vec<bool> {
         let mut new = vec![false; self.leaf_count as usize];
         let roots = self.roots.iter().map(|&root| (root, self.entries[root as usize].node.last_run));

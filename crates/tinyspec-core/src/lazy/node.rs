@@ -436,7 +436,7 @@ impl Node {
         self.is_unrequested.load(Ordering::Relaxed)
     }
 
-    /// Whether it is, or may be, one of the values that a loop replaces in each step.
+    /// Whether this may be a value that a loop replaces in each step.
     pub fn is_state(&self) -> bool {
         self.is_loop_carried() || self.is_unrequested()
     }

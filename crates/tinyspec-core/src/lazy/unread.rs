@@ -5,9 +5,9 @@
 //! program no longer holds. This covers the tensors that the thread has made and their dependencies; of those made by other threads, a
 //! run computes only what it depends on ([`Walk::unevaluated`]).
 //!
-//! A small value that a loop keeps for later, such as the accuracy of each batch, keeps the weights alive that it was made of, when these
-//! have been stepped. Where a line has made such a metric again while the program still holds the one before, runs compute the metrics of
-//! that line from then on, together with the step that they are of, which computes most of what they are made of.
+//! A small lazy value that a loop keeps for later, such as the accuracy of each batch, keeps the old weights alive after they have been
+//! updated. Once a line has produced such a metric again while the program still holds the previous one, every run also computes the
+//! metrics of that line. They share most of their computation with the training step.
 
 use super::{Node, Walk};
 use rustc_hash::FxHashSet;
@@ -33,7 +33,7 @@ static LAST_RUN: AtomicU64 = AtomicU64::new(0);
 /// How many states programs have dropped.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
-/// Lines whose metrics have kept dropped states alive.
+/// Source lines whose metrics were found to keep dropped states alive.
 static METRICS: LazyLock<Mutex<FxHashSet<&'static Location<'static>>>> = LazyLock::new(Mutex::default);
 
 /// The most bytes of a metric.
@@ -101,11 +101,11 @@ fn is_made_of_older(node: &Node) -> bool {
 }
 
 impl Unread {
-    /// The metrics that a run computes; the other ones that the program holds wait for the next.
+    /// The metrics that a run is to compute. The others stay in the queue as long as the program holds them.
     fn metrics_to_compute(&mut self) -> Vec<Arc<Node>> {
         let dropped = DROPPED.load(Ordering::Relaxed);
         let is_as_before = std::mem::replace(&mut self.dropped, dropped) == dropped;
-        // Unless a state has been dropped, those that waited wait on.
+        // Older metrics are searched again only if a state has been dropped since.
         let last_run = self.last_run;
         let is_searched = |node: &Weak<Node>| !is_as_before || node.upgrade().is_none_or(|node| node.age >= last_run);
         let first = self.metrics.iter().rposition(|node| !is_searched(node)).map_or(0, |last| last + 1);
@@ -113,7 +113,7 @@ impl Unread {
         let is_open = |metric: &Arc<Node>| !metric.is_unheld() && metric.is_lazy() && !metric.is_state();
         let open: Vec<Arc<Node>> =
             self.metrics.split_off(first).iter().filter_map(Weak::upgrade).filter(is_open).collect();
-        // A variable of the loop has one value at a time.
+        // A local variable of a loop would have been dropped before its line ran again.
         let again: FxHashSet<&Location> =
             open.iter().filter(|metric| metric.age >= last_run).filter_map(|metric| metric.location).collect();
         let is_again = |metric: &Node| metric.location.is_some_and(|line| again.contains(line));

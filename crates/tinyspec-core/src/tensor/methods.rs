@@ -119,7 +119,7 @@ impl IntoAxes for &[i64] {
     }
 }
 
-/// No type: rustc finds `Ord::clamp`, and would explain that instead of the other name.
+/// No type implements it. Without [`Tensor::clamp`], rustc would find `Ord::clamp` and explain that instead.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(message = "tensors have no method `clamp`: it is called `clip`", label = "write `clip`")]
 pub trait NotClip {}

@@ -59,8 +59,8 @@ impl Tensor {
         Ok(data)
     }
 
-    /// The memory of the value, once computed, and the byte at which it starts there: a part of a computed tensor is read where it lies.
-    /// What is on a tuple of devices is collected on the first of them.
+    /// The memory that holds the value, and the offset of its first byte. Computes the value if necessary; a part of a computed tensor is
+    /// read in place. A value on a tuple of devices is collected on the first one.
     fn memory(&self) -> Result<(Arc<Storage>, usize)> {
         let node = self.node()?;
         let node = match node.device() {

@@ -152,7 +152,7 @@ fn gradients_of_gradients_are_those_of_their_tensors() -> Result<(), Error> {
     Ok(())
 }
 
-/// Slices and numbers of one line that change from call to call: together, equal by chance, of several lengths.
+/// Slices and numbers that one line produces and that change from call to call: several in one program, equal by chance, of different lengths.
 #[test]
 fn values_of_one_line_may_be_equal_by_chance() -> Result<(), Error> {
     let data: Vec<f64> = (0..12).map(|number| f64::from(number) / 4.0).collect();

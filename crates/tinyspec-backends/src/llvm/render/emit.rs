@@ -271,7 +271,7 @@ impl<'context> Emitter<'context> {
         unsafe { LLVMIsConstant(value.raw) != 0 }
     }
 
-    /// The one lane of a constant mask that is open.
+    /// The open lane of a constant mask that has exactly one.
     pub(super) fn only_lane(&self, mask: Value) -> Option<u32> {
         if !self.is_constant(mask) {
             return None;

@@ -313,7 +313,8 @@ impl Renderer<'_, '_> {
     }
 
     pub(super) fn masked_write(&mut self, address: &Address, mask: Value, value: Value) -> Result<()> {
-        // LLVM makes a scalar store of it, which with AVX-512 has the width that the lane had before it was truncated.
+        // LLVM turns a masked store with a single open lane into a scalar store. With AVX-512 it ignores a truncation of the lane and
+        // overwrites the next element.
         if address.pointer.lanes == 1
             && let Some(lane) = self.emit.only_lane(mask)
         {

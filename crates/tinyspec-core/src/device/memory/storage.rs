@@ -109,12 +109,11 @@ impl Storage {
             return Ok(here.write(&**to, unsafe { std::slice::from_raw_parts(first, self.bytes) })?);
         }
         let mut data = vec![0; self.bytes];
-        // SAFETY: as above.
-        unsafe { there.read_at(first, &mut data)? };
+        from.read(start, &mut data)?;
         self.write(&data)
     }
 
-    /// Copies the contents from the byte `start` on to the host.
+    /// Copies the contents to the host, beginning at the byte `start`.
     pub fn read(&self, start: usize, data: &mut [u8]) -> Result<()> {
         let Some(memory) = self.memory.as_ref().filter(|_| !data.is_empty()) else { return Ok(()) };
         if start == 0 {

@@ -1,4 +1,4 @@
-//! What a run computes beside its roots, so that later runs need not repeat its work.
+//! What a run computes in addition to its roots, so that later runs need not repeat the work.
 
 use super::{Entry, Walk, called};
 use crate::lazy::Node;
@@ -13,9 +13,9 @@ const CHEAP: usize = 32;
 /// Tensors that were still lazy after an earlier run.
 #[derive(Default)]
 pub(crate) struct Unevaluated {
-    /// The program has dropped them since, as a loop does with its states.
+    /// Tensors that the program has dropped since, such as earlier states of a loop.
     pub dropped: Vec<Arc<Node>>,
-    /// The program still holds them, and they are worth computing once rather than in each run.
+    /// Tensors that the program still holds and that are worth computing once rather than in each run.
     pub held: Vec<Arc<Node>>,
 }
 

@@ -39,11 +39,11 @@ pub(crate) struct Opened {
 
 /// Which nodes of a walk are nodes of their own in its graph.
 enum Apart<'a> {
-    /// None: equal ones are one.
+    /// None: equal nodes are merged.
     Nothing,
-    /// All that may be a tensor to somebody.
+    /// All that may be tensors of the program: the floats.
     Floats,
-    /// Those that are, and which entries gradients flow through.
+    /// All that are tensors of the program. The slice says which entries gradients flow through.
     Tensors(&'a mut Opening, &'a [bool]),
 }
 
@@ -85,7 +85,7 @@ impl Walk {
 
     fn add_to(&self, graph: &mut Graph, mut apart: Apart) -> Result<Vec<NodeId>> {
         let mut nodes: Vec<NodeId> = Vec::with_capacity(self.entries.len());
-        // Results of the Functions that were inlined, by position of the Function.
+        // The results of each inlined Function, keyed by its position.
         let mut results: FxHashMap<u32, Vec<NodeId>> = FxHashMap::default();
         for (position, entry) in self.entries.iter().enumerate() {
             let Entry { node, sources, leaf, is_moved, .. } = entry;
@@ -141,7 +141,7 @@ impl Walk {
                         graph.locate_from(first, location.into());
                     }
                     results.insert(position as u32, elements);
-                    // Only GetTuple refers to it, and takes the element.
+                    // A placeholder: GetTuple takes its element from `results`.
                     graph.index(0)
                 }
                 (Op::GetTuple, Arg::Number(number), _) if sources.first().is_some_and(|f| results.contains_key(f)) => {

@@ -80,7 +80,7 @@ pub fn parted(graph: &Graph, outputs: &[NodeId]) -> Result<Option<(Graph, Vec<No
     let mut joined: FxHashMap<NodeId, Vec<Piece>> = FxHashMap::default();
     // Tensors of one size, and how many form a part.
     let mut stacked: FxHashMap<NodeId, (Vec<NodeId>, usize)> = FxHashMap::default();
-    // Between the windows of a concatenation.
+    // Intermediate results of a chain of windows.
     let mut inner: FxHashSet<NodeId> = FxHashSet::default();
     for &node in live.iter().rev() {
         let kind = reads.kind(node);
@@ -89,10 +89,12 @@ pub fn parted(graph: &Graph, outputs: &[NodeId]) -> Result<Option<(Graph, Vec<No
             stacked.extend(count.map(|count| (node, (graph.sources(node).to_vec(), count))));
             continue;
         }
-        if let Some((_, rest)) = window(graph, node) {
-            inner.insert(rest);
+        let Some((_, rest)) = window(graph, node) else { continue };
+        inner.insert(rest);
+        if inner.contains(&node) {
+            continue;
         }
-        let Some(pieces) = pieces(graph, node).filter(|_| !inner.contains(&node)) else { continue };
+        let Some(pieces) = pieces(graph, node) else { continue };
         let parts: Vec<Part> = pieces.iter().map(|piece| Part { node: piece.source, place: piece.place }).collect();
         if are_worth_it(graph, &parts, kind) {
             joined.insert(node, pieces);
@@ -207,7 +209,7 @@ struct Piece {
     place: Place,
 }
 
-/// The operands of a [`cat`], or what [`set`] has written over all of a tensor, in the order of their places.
+/// The operands of a [`cat`], or the values that calls of [`set`] have written over a whole tensor, ordered by position.
 ///
 /// [`cat`]: tinyspec_ir::ops::movement::cat
 /// [`set`]: tinyspec_ir::ops::slice::set
@@ -215,9 +217,9 @@ fn pieces(graph: &Graph, whole: NodeId) -> Option<Vec<Piece>> {
     window(graph, whole)?;
     let dims = static_shape(&graph.props(whole).shape)?;
     let mut along: Option<usize> = None;
-    // By their starts. What was written last is met first.
+    // Keyed by their starts. The last one written is visited first.
     let mut pieces: BTreeMap<i64, (i64, Piece)> = BTreeMap::new();
-    // What an Or adds is what it pads only if the others have nothing there.
+    // An Or combines what overlaps: all other operands must be zero within its window.
     let (mut node, mut filled, mut has_or) = (whole, 0, false);
     loop {
         let (pad, rest) = match window(graph, node) {
@@ -258,7 +260,7 @@ fn pieces(graph: &Graph, whole: NodeId) -> Option<Vec<Piece>> {
     }
 }
 
-/// The Pad that a node adds to the values of another, and that other.
+/// If a node overlays another value with a Pad: the Pad and that value.
 fn window(graph: &Graph, node: NodeId) -> Option<(NodeId, NodeId)> {
     match (graph.op(node), graph.sources(node)) {
         (Op::Where, &[mask, pad, rest]) if is_inside(graph, mask, pad) => Some((pad, rest)),
@@ -418,7 +420,7 @@ impl Concats {
         self.wholes.get(&whole).map(Vec::as_slice)
     }
 
-    /// The concatenation that a tensor is part of, and its place in it.
+    /// The concatenation that a tensor is part of, and where the tensor lies in it.
     pub(super) fn part(&self, node: NodeId) -> Option<(NodeId, Place)> {
         self.parts.get(&node).copied()
     }

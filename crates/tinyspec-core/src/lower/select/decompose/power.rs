@@ -6,10 +6,10 @@ use super::magnitude::magnitude;
 use tinyspec_ir::masks::repeated;
 use tinyspec_ir::{Builder, Const, DType, Graph, NodeId, Op, Result};
 
-/// The greatest constant exponent that products compute.
+/// The largest magnitude of a constant exponent that is computed by multiplication.
 const FACTORS: f64 = 32.0;
 
-/// About the number of nodes of [`by_products`].
+/// The approximate number of nodes that [`by_products`] emits.
 pub(super) const FEW: usize = 4;
 
 /// The constant exponent of a power that [`by_products`] computes: a multiple of a half. Of f64 these are the ones that take one or two
@@ -33,7 +33,7 @@ pub(super) fn by_products(emit: &mut Emit, x: NodeId, exponent: f64) -> Result<N
             emit.mul(square, x)
         }
         -1.0 => emit.graph.alu(Op::Recip, &[x]),
-        // The square may be infinite or 0 where the power is not.
+        // Squaring first could overflow or underflow where the result does not.
         -2.0 => {
             let reciprocal = emit.graph.alu(Op::Recip, &[x])?;
             emit.graph.alu(Op::Div, &[reciprocal, x])
@@ -52,11 +52,11 @@ pub(super) fn by_products(emit: &mut Emit, x: NodeId, exponent: f64) -> Result<N
     }
 }
 
-/// By squaring.
+/// Exponentiation by squaring.
 fn product(emit: &mut Emit, x: NodeId, exponent: f64) -> Result<NodeId> {
     let is_whole = exponent.fract() == 0.0;
     let mut total = if is_whole { None } else { Some(root(emit, x)?) };
-    // The root of a negative number is nan whatever it is multiplied by; -0 and the negative infinity have positive powers.
+    // Negative bases are nan because of the root; powers of -0 and of the negative infinity are positive.
     let mut square = if is_whole { x } else { magnitude(emit, x)? };
     let mut left = exponent.abs().trunc() as u32;
     while left > 0 {
@@ -123,7 +123,7 @@ fn pow(emit: &mut Emit, x: NodeId, y: NodeId) -> Result<NodeId> {
     let ordinary = emit.op(Op::And, above, below)?;
     let error = emit.select(ordinary, error, zero)?;
     let regular_power = exp2_of_sum(emit, product, error)?;
-    // There the error alone counts beside the greatest exponent.
+    // `exp2_of_sum` clamps the product to 1024, and a negative error would then give a finite result.
     let greatest = emit.number(x, 1024.0);
     let overflows = emit.less(greatest, product)?;
     let regular_power = emit.select(overflows, infinity, regular_power)?;
