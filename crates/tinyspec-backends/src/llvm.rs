@@ -24,6 +24,8 @@ mod machine;
 #[cfg(feature = "llvm")]
 mod render;
 #[cfg(feature = "llvm")]
+mod sign_masks;
+#[cfg(feature = "llvm")]
 mod split;
 #[cfg(feature = "llvm")]
 mod wide_moves;

@@ -45,7 +45,7 @@ impl LlvmCompiler {
         name: &str,
         target: &Target,
         output: Output,
-        build: impl for<'context> FnOnce(&'context Context, &Module<'context>) -> Result<(), BackendError>,
+        build: impl for<'context> Fn(&'context Context, &Module<'context>) -> Result<(), BackendError>,
     ) -> Result<Vec<u8>, BackendError> {
         let isa = target.isa.as_ref().ok_or_else(|| {
             BackendError::Compile(format!("kernel `{name}`: the target {} has no instruction set", target.name))

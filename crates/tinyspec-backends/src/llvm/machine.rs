@@ -1,6 +1,6 @@
 //! The code generator: one target machine per thread, modules in, objects out.
 
-use super::{LlvmError, llvm};
+use super::{LlvmError, llvm, sign_masks};
 use crate::processor::{Architecture, Isa, Processor};
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
@@ -79,6 +79,7 @@ fn initialize(architecture: Architecture) -> Result<(), String> {
 
 /// A thread's code generator. It costs 0.06 ms, for AMD's GPUs some 10 ms, so threads keep theirs.
 pub struct Machine {
+    isa: Isa,
     target_machine: TargetMachine,
 }
 
@@ -88,32 +89,7 @@ impl Machine {
     /// # Errors
     /// When no libLLVM is found, or it has no target for this architecture.
     pub fn new(isa: &Isa) -> Result<Machine, LlvmError> {
-        let version = llvm()?.version;
-        let is_gpu = isa.architecture.is_gpu();
-        let triple = triple(isa.architecture);
-        let error = |reason: String| LlvmError::Target { triple: triple.clone(), reason };
-        if is_gpu && version.major < OLDEST_FOR_GPUS {
-            return Err(error(format!("code for GPUs needs LLVM {OLDEST_FOR_GPUS}, this is {version}")));
-        }
-        initialize(isa.architecture).map_err(error)?;
-        let target_triple = TargetTriple::create(&triple);
-        let target = LlvmTarget::from_triple(&target_triple).map_err(|message| error(message.to_string()))?;
-        let (name, features) = name_and_features(isa);
-        let target_machine = target
-            .create_target_machine(
-                &target_triple,
-                &name,
-                &features,
-                if is_gpu { OptimizationLevel::Default } else { OptimizationLevel::Less },
-                RelocMode::PIC,
-                CodeModel::Default,
-            )
-            .ok_or_else(|| error(format!("no code generator for processor `{name}`")))?;
-        if !is_gpu {
-            // SAFETY: the target machine is alive.
-            unsafe { llvm_sys::target_machine::LLVMSetTargetMachineFastISel(target_machine.as_mut_ptr(), 1) };
-        }
-        Ok(Machine { target_machine })
+        Ok(Machine { isa: isa.clone(), target_machine: target_machine(isa, "")? })
     }
 
     /// Generates code for the module that `build` makes: an object, or assembler text.
@@ -124,37 +100,81 @@ impl Machine {
         &self,
         name: &str,
         output: Output,
-        build: impl for<'context> FnOnce(&'context Context, &Module<'context>) -> Result<(), E>,
+        build: impl for<'context> Fn(&'context Context, &Module<'context>) -> Result<(), E>,
     ) -> Result<Vec<u8>, E> {
-        let reported: Reported = Cell::new(None);
-        // Contexts are cheap and keep every constant ever made, so each module has its own.
-        let context = Context::create();
-        // SAFETY: `reported` outlives the context, and the handler runs on this thread only.
-        unsafe {
-            let place = std::ptr::from_ref(&reported).cast_mut().cast();
-            llvm_sys::core::LLVMContextSetDiagnosticHandler(context.raw(), Some(report), place);
+        let code = generate(&self.target_machine, name, output, &build)?;
+        match sign_masks::to_avoid(&self.isa, llvm()?.version.major, output, &code) {
+            Some(features) => generate(&target_machine(&self.isa, features)?, name, output, &build),
+            None => Ok(code),
         }
-        let module = context.create_module(name);
-        module.set_triple(&self.target_machine.get_triple());
-        module.set_data_layout(&self.target_machine.get_target_data().get_data_layout());
-        build(&context, &module)?;
-        let error = |reason: String| LlvmError::Module { name: name.into(), reason };
-        // Code generation of a malformed module may end the process. The renderer makes none: this finds its mistakes.
-        if cfg!(debug_assertions) || verifies() {
-            module.verify().map_err(|message| error(message.to_string()))?;
+    }
+}
+
+/// A code generator of LLVM's, without some `features`.
+fn target_machine(isa: &Isa, without: &str) -> Result<TargetMachine, LlvmError> {
+    let version = llvm()?.version;
+    let is_gpu = isa.architecture.is_gpu();
+    let triple = triple(isa.architecture);
+    let error = |reason: String| LlvmError::Target { triple: triple.clone(), reason };
+    if is_gpu && version.major < OLDEST_FOR_GPUS {
+        return Err(error(format!("code for GPUs needs LLVM {OLDEST_FOR_GPUS}, this is {version}")));
+    }
+    initialize(isa.architecture).map_err(error)?;
+    let target_triple = TargetTriple::create(&triple);
+    let target = LlvmTarget::from_triple(&target_triple).map_err(|message| error(message.to_string()))?;
+    let (name, features) = name_and_features(isa);
+    let target_machine = target
+        .create_target_machine(
+            &target_triple,
+            &name,
+            &[features.as_str(), without].join(","),
+            if is_gpu { OptimizationLevel::Default } else { OptimizationLevel::Less },
+            RelocMode::PIC,
+            CodeModel::Default,
+        )
+        .ok_or_else(|| error(format!("no code generator for processor `{name}`")))?;
+    // On AArch64 it crashes on some additions of offsets.
+    if isa.architecture == Architecture::X86_64 {
+        // SAFETY: the target machine is alive.
+        unsafe { llvm_sys::target_machine::LLVMSetTargetMachineFastISel(target_machine.as_mut_ptr(), 1) };
+    }
+    Ok(target_machine)
+}
+
+fn generate<E: From<LlvmError>>(
+    target_machine: &TargetMachine,
+    name: &str,
+    output: Output,
+    build: impl for<'context> Fn(&'context Context, &Module<'context>) -> Result<(), E>,
+) -> Result<Vec<u8>, E> {
+    let reported: Reported = Cell::new(None);
+    // Contexts are cheap and keep every constant ever made, so each module has its own.
+    let context = Context::create();
+    // SAFETY: `reported` outlives the context, and the handler runs on this thread only.
+    unsafe {
+        let place = std::ptr::from_ref(&reported).cast_mut().cast();
+        llvm_sys::core::LLVMContextSetDiagnosticHandler(context.raw(), Some(report), place);
+    }
+    let module = context.create_module(name);
+    module.set_triple(&target_machine.get_triple());
+    module.set_data_layout(&target_machine.get_target_data().get_data_layout());
+    build(&context, &module)?;
+    let error = |reason: String| LlvmError::Module { name: name.into(), reason };
+    // Code generation of a malformed module may end the process. The renderer makes none: this finds its mistakes.
+    if cfg!(debug_assertions) || verifies() {
+        module.verify().map_err(|message| error(message.to_string()))?;
+    }
+    let bytes = match output {
+        Output::Source => module.print_to_string().to_bytes().to_vec(),
+        Output::Object | Output::Assembly => {
+            let kind = if output == Output::Object { FileType::Object } else { FileType::Assembly };
+            let buffer = target_machine.write_to_memory_buffer(&module, kind);
+            buffer.map_err(|message| error(message.to_string()))?.as_slice().to_vec()
         }
-        let bytes = match output {
-            Output::Source => module.print_to_string().to_bytes().to_vec(),
-            Output::Object | Output::Assembly => {
-                let kind = if output == Output::Object { FileType::Object } else { FileType::Assembly };
-                let buffer = self.target_machine.write_to_memory_buffer(&module, kind);
-                buffer.map_err(|message| error(message.to_string()))?.as_slice().to_vec()
-            }
-        };
-        match reported.take() {
-            Some(reason) => Err(error(reason).into()),
-            None => Ok(bytes),
-        }
+    };
+    match reported.take() {
+        Some(reason) => Err(error(reason).into()),
+        None => Ok(bytes),
     }
 }
 

@@ -37,6 +37,9 @@ use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::instructions::is_otherwise;
 use tinyspec_ir::{Builder, DType, Dim, Graph, NodeId, Op};
 
+/// Nodes of a block, beyond which it takes the code generator longer than two blocks of half as many.
+const LONGEST_BLOCK: usize = 512;
+
 /// The symbol of a kernel: its name, in the characters that every tool takes.
 pub(super) fn symbol(kernel: &LinearKernel) -> String {
     let name: String =
@@ -80,6 +83,7 @@ pub(super) fn render<'context>(
         bases: FxHashMap::default(),
         shuffles: FxHashMap::default(),
         streams: false,
+        length: 0,
         dummy: None,
         context,
         module,
@@ -129,6 +133,8 @@ struct Renderer<'a, 'context> {
     shuffles: FxHashMap<NodeId, u32>,
     /// A non-temporal store was made.
     streams: bool,
+    /// Nodes whose code the current block has, about.
+    length: usize,
     /// Memory on the stack that accesses behind closed gates use, made for the first of them.
     dummy: Option<Value>,
     context: &'context Context,
@@ -182,6 +188,7 @@ impl Renderer<'_, '_> {
     }
 
     fn instruction(&mut self, node: NodeId) -> Result<()> {
+        self.bound_block();
         if let Some(locations) = &self.locations {
             locations.enter(node, &self.emit);
         }
@@ -203,6 +210,17 @@ impl Renderer<'_, '_> {
             Op::Stack if self.graph.dtype(node) == DType::Index => Ok(()),
             _ if !self.demanded[node.index()] => Ok(()),
             _ => self.pure(node),
+        }
+    }
+
+    /// Goes on in a new block where this one is long: the code generator takes a block at a time, in more than linear time.
+    fn bound_block(&mut self) {
+        self.length += 1;
+        if self.length > LONGEST_BLOCK && !self.is_gpu() {
+            let next = self.emit.new_block();
+            self.emit.jump(next);
+            self.emit.enter(next);
+            self.length = 0;
         }
     }
 

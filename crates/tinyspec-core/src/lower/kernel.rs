@@ -6,8 +6,8 @@ use super::pass::{self, Observe, checked};
 use super::rangeify::HandWritten;
 use super::{hand_written, loops, passes, plan};
 use smallvec::SmallVec;
-use tinyspec_backends::{Grid, LinearKernel, Target};
-use tinyspec_ir::{Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result, verify};
+use tinyspec_backends::{BackendError, Grid, LinearKernel, Target};
+use tinyspec_ir::{Arg, AxisType, Builder, DType, Dim, Error, ErrorKind, Graph, NodeId, Op, Result, verify};
 
 /// Lowers a kernel by the target's heuristics.
 ///
@@ -183,7 +183,7 @@ fn finish_observed(
     let params = params(&graph, sink);
     let linear = pass::run(passes::LOWERING, &mut graph, sink, target, observe)?;
     let (local_offsets, scratch_bytes) = plan::locals(&graph, linear);
-    Ok(LinearKernel {
+    let kernel = LinearKernel {
         hand_written: None,
         global_trips: most_trips(&graph, linear),
         grid: Grid::of(&graph, linear),
@@ -193,7 +193,12 @@ fn finish_observed(
         local_offsets,
         scratch_bytes,
         graph,
-    })
+    };
+    if let Some(workgroups) = &target.workgroups {
+        let refused = |error: BackendError| Error::new(ErrorKind::Value, "special", error.to_string());
+        workgroups.admit(&kernel, &target.name).map_err(refused)?;
+    }
+    Ok(kernel)
 }
 
 /// Whether a loop stands before the GLOBAL range, as one that copies what all its trips read.

@@ -89,6 +89,24 @@ fn rows_that_end_between_vectors() {
     }
 }
 
+/// A masked lane that code generators may ask about alone.
+#[test]
+fn evens_minus_odds_of_a_concatenation() {
+    for (rows, columns) in [(2, 8), (3, 8), (5, 8), (3, 6), (2, 12)] {
+        for wide in [false, true] {
+            agrees(&format!("[{rows}, {columns}], f64: {wide}"), || {
+                let cast = |x: Tensor| if wide { x.cast(DType::F64).contiguous() } else { x };
+                let [x, weight] = [numbers(&[rows, columns]), numbers(&[rows, columns]) + 3.0].map(cast);
+                let zeros = x.zeros_like().contiguous();
+                let steps = x.pad([0, 1], [rows, columns + 1], 0.0).diff(1, 1);
+                let joined = Tensor::cat(&[&zeros.flatten(0, -1), &steps.flatten(0, -1)], 0);
+                let parts = joined.at(stepped(.., 2)) - joined.at(stepped(1.., 2)) * 2.0;
+                Ok((parts.reshape([rows, columns]) * weight).sum(.., false).cast(DType::F32).reshape([1]))
+            });
+        }
+    }
+}
+
 #[test]
 fn parts_beside_each_other() {
     let x = || numbers(&[3, 40, 50]);

@@ -315,6 +315,7 @@ impl Blocks<'_, '_> {
         effects.push(nest.store(greatest, &first, lane, now)?);
         // Nothing but -inf so far: there is no shift.
         let (least, zero, minus) = (nest.number(f64::NEG_INFINITY), nest.number(0.0), nest.number(-1.0));
+        let subnormal = nest.number(f64::from(f32::MIN_EXP - 1));
         let is_some = nest.graph.alu(Op::CmpNe, &[now, least])?;
         let shift = nest.graph.alu(Op::Where, &[is_some, now, zero])?;
         let minus = nest.graph.alu(Op::Mul, &[shift, minus])?;
@@ -323,8 +324,11 @@ impl Blocks<'_, '_> {
             if bounds::are_used(target) {
                 shifted = bounds::at_most_zero(nest.graph, shifted)?;
             }
-            let power = nest.graph.alu(Op::Mul, &[shifted, rule.factor])?;
-            nest.graph.alu(Op::Exp2, &[power])
+            let exponent = nest.graph.alu(Op::Mul, &[shifted, rule.factor])?;
+            let power = nest.graph.alu(Op::Exp2, &[exponent])?;
+            // The greatest power is 1, so subnormal ones are nothing, and multiplying them may take a hundred times as long.
+            let is_subnormal = nest.graph.alu(Op::CmpLt, &[exponent, subnormal])?;
+            nest.graph.alu(Op::Where, &[is_subnormal, zero, power])
         };
         let scale = power(nest, before)?;
         let score = nest.load(scores, &segment.powers.at, lane)?;
