@@ -48,6 +48,9 @@ fn files_of_other_orders_are_read() -> Result<(), Error> {
     for (header, data) in [
         ("{'descr': '<f4', 'fortran_order': False, 'shape': (4000000000, 4000000000), }", &numbers),
         ("{'descr': '<f4', 'fortran_order': False, 'shape': (0, 1099511627776, 1099511627776), }", &numbers),
+        ("{'xshape': (1,), 'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", &numbers),
+        ("{'descr': '<f4', 'fortran_order': False, 'shape': (0x100000000, 4_294_967_296), }", &numbers),
+        ("{'descr': '<f4', 'fortran_order': False, 'shape': [4294967296, 4294967296], }", &numbers),
         ("{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", &numbers),
         ("{'descr': '<f4', 'fortran_order': False, 'shape': (30,), }", &numbers),
         ("{}", &numbers),

@@ -224,6 +224,16 @@ fn looped<B>(x: &Tensor<f32, B>) -> Tensor<f32> {
 }
 
 #[function]
+fn picked<B>(x: &Tensor<f32, B, LAYERS>, out: &Tensor<f32, B, LAYERS>) -> Tensor<f32, B, LAYERS> {
+    let (mut state, mut out) = (x.at((.., 0)), out.clone());
+    for i in 1..LAYERS {
+        state = state * 0.5 + x.at((.., i)) - x.at((.., i - 1));
+        out.set((.., i), &state);
+    }
+    out
+}
+
+#[function]
 fn scaled<B>(x: &Tensor<f32, B, WIDTH>) -> Tensor<f32, B, WIDTH> {
     let scale = 1.0 / (WIDTH as f32).sqrt().max(0.5);
     x * scale
@@ -299,6 +309,7 @@ fn graphs_are_the_same() {
         attended::FUNCTION,
         matched::FUNCTION,
         looped::FUNCTION,
+        picked::FUNCTION,
         scaled::FUNCTION,
         scaled_by_a_dim::FUNCTION,
         taken_apart::FUNCTION,
@@ -374,6 +385,8 @@ fn what_is_known_chooses() -> Result<()> {
         let x = Tensor::from_slice(&[1f32, -2.0], [2]);
         assert_eq!(matched(&x).to_vec::<f32>()?, [(2.0 * 4.0) - 4.0 + 3.0, 3.0]);
         assert_eq!(looped(&x).to_vec::<f32>()?, [12.0]);
+        let rows = Tensor::from_slice(&[1f32, 3.0, 4.0, 2.0, 8.0, 6.0], [2, 3]);
+        assert_eq!(picked(&rows, &Tensor::zeros([2, 3])).to_vec::<f32>()?, [0.0, 2.5, 2.25, 0.0, 7.0, 1.5]);
         assert_eq!(looped::grad(&x)[0].to_vec::<f32>()?, [6.0, 0.0]);
         let ones = Tensor::ones([2, 32]);
         assert_eq!(scaled(&ones).to_vec::<f32>()?[0], 1.0 / 32f32.sqrt());

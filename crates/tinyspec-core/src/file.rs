@@ -3,7 +3,6 @@
 //! Contents go into a draft beside the file, which is renamed once it is complete. A writer holds a lock on its draft, so a
 //! draft without one belongs to a process that is gone, and the next writer in the folder removes it.
 
-use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Error, ErrorKind, Result, Write};
 use std::path::{Path, PathBuf};
@@ -23,20 +22,24 @@ pub(crate) enum Durability {
 
 /// Writes a file, or replaces it: readers find the old contents or the new ones.
 ///
-/// A link is followed, and a file that is replaced keeps its permissions.
+/// A link is followed, and a file that is replaced keeps its permissions. What is no file of a disk, such as a pipe or
+/// `/dev/null`, is written to.
 ///
 /// # Errors
 /// As creating, writing or renaming a file; the old contents are untouched then.
 pub(crate) fn replace(path: &Path, contents: &[u8], durability: Durability) -> Result<()> {
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    if target.is_dir() {
-        return Err(Error::new(ErrorKind::IsADirectory, "it is a folder"));
+    let target = followed(path);
+    let old = fs::metadata(&target).ok();
+    match &old {
+        Some(old) if old.is_dir() => return Err(Error::new(ErrorKind::IsADirectory, "it is a folder")),
+        Some(old) if !old.is_file() => return OpenOptions::new().write(true).open(&target)?.write_all(contents),
+        _ => {}
     }
     let mut draft = Draft::beside(&target)?;
-    draft.file.write_all(contents)?;
-    if let Ok(old) = fs::metadata(&target) {
+    if let Some(old) = old {
         draft.file.set_permissions(old.permissions())?;
     }
+    draft.file.write_all(contents)?;
     if durability == Durability::Synced {
         draft.file.sync_all()?;
     }
@@ -46,6 +49,23 @@ pub(crate) fn replace(path: &Path, contents: &[u8], durability: Durability) -> R
         sync_folder(folder_of(&target))?;
     }
     Ok(())
+}
+
+/// The file that a path leads to, there already or not.
+fn followed(path: &Path) -> PathBuf {
+    /// As many links as systems follow.
+    const MOST_LINKS: usize = 40;
+    let mut target = path.to_path_buf();
+    for _ in 0..MOST_LINKS {
+        if let Ok(found) = fs::canonicalize(&target) {
+            return found;
+        }
+        match fs::read_link(&target) {
+            Ok(next) => target = folder_of(&target).join(next),
+            Err(_) => break,
+        }
+    }
+    target
 }
 
 /// Removes the drafts of processes that were killed.
@@ -78,13 +98,13 @@ struct Draft {
 impl Draft {
     fn beside(target: &Path) -> Result<Draft> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let name = target.file_name().ok_or_else(|| Error::new(ErrorKind::InvalidInput, "it names no file"))?;
+        if target.file_name().is_none() {
+            return Err(Error::new(ErrorKind::InvalidInput, "it names no file"));
+        }
         loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let mut own = OsString::from(".");
-            own.push(name);
-            own.push(format!(".{}-{number}{DRAFT}", std::process::id()));
-            let path = target.with_file_name(own);
+            // The file's own name may be as long as names can be.
+            let path = target.with_file_name(format!(".{}-{number}{DRAFT}", std::process::id()));
             let file = match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 opened => opened?,

@@ -4,6 +4,7 @@ use super::Tensor;
 use crate::file::{Durability, folder_of, remove_abandoned_drafts, replace};
 use crate::{Error, Result};
 use npyz::{NpyFile, Order, WriterBuilder};
+use std::borrow::Cow;
 use std::path::Path;
 use tinyspec_ir::DType;
 
@@ -32,13 +33,30 @@ macro_rules! by_type {
     };
 }
 
-/// The header's reader multiplies the axes without a look at overflow; so one is taken here.
+/// The header's reader multiplies the axes without a look at overflow; so one is taken here, at a shape as NumPy writes it.
 fn has_sound_shape(bytes: &[u8]) -> bool {
-    let header = String::from_utf8_lossy(&bytes[..bytes.len().min(1 << 16)]);
-    let axes = header.split_once("shape").and_then(|(_, rest)| rest.split_once('(')?.1.split_once(')'));
-    let Some((axes, _)) = axes else { return true };
-    let sizes = axes.split(',').filter_map(|axis| axis.trim().trim_end_matches('L').parse::<u64>().ok());
-    sizes.map(|size| size.max(1)).try_fold(1u64, u64::checked_mul).is_some_and(|count| count < 1 << 48)
+    let Some(header) = header(bytes) else { return true };
+    let mut parts = header.split("shape").skip(1);
+    let (Some(rest), None) = (parts.next(), parts.next()) else { return false };
+    let axes = rest.trim_start_matches(['\'', '"', ':', ' ']).strip_prefix('(').and_then(|rest| rest.split_once(')'));
+    let Some((axes, _)) = axes else { return false };
+    let mut axes = axes.split(',').map(str::trim).filter(|axis| !axis.is_empty());
+    let count = axes.try_fold(1u64, |count, axis| {
+        let size: u64 = axis.trim_end_matches('L').parse().ok()?;
+        count.checked_mul(size.max(1))
+    });
+    count.is_some_and(|count| count < 1 << 48)
+}
+
+/// The text of the header; none where the file has no header, which its reader refuses.
+fn header(bytes: &[u8]) -> Option<Cow<'_, str>> {
+    let bytes = bytes.strip_prefix(b"\x93NUMPY")?;
+    let (start, length) = match *bytes {
+        [1, _, a, b, ..] => (4, u16::from_le_bytes([a, b]).into()),
+        [_, _, a, b, c, d, ..] => (6, u32::from_le_bytes([a, b, c, d]) as usize),
+        _ => return None,
+    };
+    Some(String::from_utf8_lossy(bytes.get(start..)?.get(..length)?))
 }
 
 impl Tensor {
@@ -51,7 +69,7 @@ impl Tensor {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(|error| failed(path, error))?;
         if !has_sound_shape(&bytes) {
-            return Err(failed(path, "the axes of its header have too many elements"));
+            return Err(failed(path, "the shape in its header is not one of NumPy's, or of too many elements"));
         }
         // The reader's own words are those of a parser.
         let no_header =

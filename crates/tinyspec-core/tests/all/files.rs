@@ -126,6 +126,30 @@ fn links_are_followed_and_permissions_kept() -> Result<(), Error> {
     assert_eq!(value(&file), [0.0; 2]);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+    let ahead = folder.join("next");
+    symlink("step-2", &ahead).unwrap();
+    save(&ahead, &[("w", &Tensor::ones([3]))])?;
+    assert_eq!(value(&folder.join("step-2")), [1.0; 3]);
+    assert!(fs::symlink_metadata(&ahead).unwrap().is_symlink());
+    fs::remove_dir_all(folder).unwrap();
+    Ok(())
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_are_written_to_and_names_may_be_long() -> Result<(), Error> {
+    use std::os::unix::fs::FileTypeExt;
+    let folder = folder("pipes");
+    let (pipe, plain) = (folder.join("pipe"), folder.join("n".repeat(250)));
+    save(&plain, &[("w", &Tensor::ones([3]))])?;
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || fs::read(pipe).unwrap()
+    });
+    save(&pipe, &[("w", &Tensor::ones([3]))])?;
+    assert_eq!(reader.join().unwrap(), fs::read(&plain).unwrap());
+    assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
     fs::remove_dir_all(folder).unwrap();
     Ok(())
 }

@@ -55,7 +55,7 @@ impl Costs {
             // Loads instead of registers, and often single elements instead of vectors (3 to 15 for 16 lanes, measured).
             untiled: 1.0 + target.lanes(DType::F32) as f64 / 2.0,
             cached,
-            nodes: 2000,
+            nodes: 512,
             loops: 48,
             sizes: Sizes::of(target),
             outputs: 12,

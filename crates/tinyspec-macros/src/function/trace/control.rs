@@ -36,6 +36,9 @@ impl Tracer<'_> {
                         "a tensor cannot be iterated over: operate on the whole tensor, or use `.split(1, 0)`"
                             .to_string()
                     }
+                    Value::Constant { text, .. } => format!(
+                        "macros cannot see the value of `{text}`: for a loop over a constant, make it a `const` inside the function"
+                    ),
                     other => format!(
                         "`for` in a #[function] goes over a range of numbers or a list, found {}",
                         other.describe()

@@ -305,6 +305,14 @@ impl Tracer<'_> {
                 let tuple = text_of(&index.expr).unwrap_or("pair".into());
                 self.refuse(whole, format!("a tuple has fields: write `{tuple}.{position}`"))
             }
+            (Value::List(_), Value::Constant { .. }) => {
+                let list = text_of(&index.expr).unwrap_or("list".into());
+                let position = text_of(&index.index).unwrap_or("it".into());
+                let message = format!(
+                    "the value of `{position}` is needed, which macros cannot see: go over the list, `for one in &{list}`, or make the constant a `const` inside the function"
+                );
+                self.refuse(whole, message)
+            }
             (list, position) => {
                 let message = format!("{} cannot be indexed with {} here", list.describe(), position.describe());
                 self.refuse(whole, message)

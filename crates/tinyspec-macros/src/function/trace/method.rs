@@ -133,6 +133,9 @@ impl Tracer<'_> {
                             "`{name}` of an Option: whether it is present is known, so write `if let Some(part) = &{text} {{ … }}`"
                         )
                     }
+                    Value::OpenRange { text, .. } => format!(
+                        "`{name}` of `{text}` is not traced, as macros cannot see where it ends: write a number, or make the constant a `const` inside the function"
+                    ),
                     other => format!("`{name}` of {} is not traced", other.describe()),
                 };
                 self.refuse(whole, message)

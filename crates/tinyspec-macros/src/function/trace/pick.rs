@@ -4,6 +4,7 @@ use super::expression::{name_of, text_of};
 use super::{Tracer, Value};
 use crate::diagnostics::{Adaptation, Place};
 use syn::{Expr, ExprMethodCall, RangeLimits};
+use tinyspec_ir::ops::LiteralKind;
 use tinyspec_ir::ops::pick::{self, Pick};
 use tinyspec_ir::ops::slice::Slice;
 use tinyspec_ir::{Dim, NodeId};
@@ -118,6 +119,10 @@ impl Tracer<'_> {
                 Ok(Pick::Slice(Slice::Span { start, stop, step: 1 }))
             }
             Value::Dim(dim) => Ok(Pick::Slice(Slice::At(dim))),
+            // The index of a loop that a constant ends: whatever it picks has the same shape.
+            Value::Constant { ref path, kind: Some(LiteralKind::Int), .. } if self.is_open(path) => {
+                Ok(Pick::Slice(Slice::At(Dim::from(0))))
+            }
             Value::Constant { .. } if self.as_dim(&value).is_some() => {
                 let dim = self.as_dim(&value).unwrap_or(Dim::from(0));
                 self.diagnostics.adapt(one, Adaptation::Size);
@@ -176,8 +181,11 @@ impl Tracer<'_> {
         }
         let text = text_of(expression).unwrap_or("this".into());
         let message = match &value {
-            Value::Dim(_) | Value::Constant { .. } => format!(
+            Value::Dim(_) => format!(
                 "`{text}` is known when the function is called: a step is a number, and so is a position that a loop variable gives"
+            ),
+            Value::Constant { .. } => format!(
+                "the value of `{text}` is needed, which macros cannot see: write a number, or make the constant a `const` inside the function"
             ),
             // rustc says what picks.
             Value::Float(_) | Value::Bool(_) | Value::Text(_) => return Value::Unknown,
