@@ -320,6 +320,12 @@ impl Estimates {
 /// Operations on an index that cost less than to read their result.
 const RAMP: f32 = 8.0;
 
+/// A sum or product with a constant.
+fn is_step(graph: &Graph, node: NodeId) -> bool {
+    let is_constant = |&source: &NodeId| graph.as_const(masks::repeated(graph, source)).is_some();
+    matches!(graph.op(node), Op::Add | Op::Mul) && graph.sources(node).iter().any(is_constant)
+}
+
 fn elements(graph: &Graph, node: NodeId) -> f32 {
     count(&sizes(graph, node)).max(1) as f32
 }
@@ -406,6 +412,8 @@ pub enum Reason {
     Scalar,
     /// The kernel reached its limit of nodes.
     Full,
+    /// One step of arithmetic with a constant, such as the scale of an exponent.
+    Step,
     /// Its Reduce is needed several times, so it is stored with what follows it.
     AfterReduce,
     /// A view moves nothing: what it views is decided upon.
@@ -474,6 +482,7 @@ impl fmt::Display for Decision {
             Reason::Compared => f.write_str("a maximum that is compared with its terms depends on it"),
             Reason::Scalar => f.write_str("one value, used by a large kernel"),
             Reason::Full => f.write_str("the kernel is at its limit of nodes"),
+            Reason::Step => f.write_str("one step of arithmetic with a constant"),
             Reason::AfterReduce => f.write_str("its Reduce is needed several times"),
             Reason::View => f.write_str("a view"),
             Reason::Ramp => f.write_str("index arithmetic"),
@@ -535,7 +544,8 @@ pub(super) fn decide(
     }
     let elements = count(&sizes(graph, node)).max(1) as f64;
     if demands.iter().any(|demand| demand.full) {
-        return Ok((true, Reason::Full));
+        // The kernel is cut before it, which is as good, and its product or sum is not rounded to memory.
+        return Ok(if is_step(graph, node) { (false, Reason::Step) } else { (true, Reason::Full) });
     }
     if widens(graph, node) {
         return Ok((false, Reason::Widened));
