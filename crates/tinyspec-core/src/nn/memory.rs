@@ -42,6 +42,7 @@ impl DerefMut for Memory {
 }
 
 /// Data and not a constant of the graph: one plan serves all values.
+#[track_caller]
 pub(super) fn scalar(value: f32) -> Tensor {
     Tensor::from_slice(&[value], ().into_shape())
 }
@@ -55,6 +56,7 @@ fn zeros(weight: &Tensor) -> Result<Tensor> {
 }
 
 /// The value where `weight` is: cut as it is, or whole on each of its devices.
+#[track_caller]
 fn beside(value: &Tensor, weight: &Tensor) -> Tensor {
     match weight.device() {
         Some(device) if value.device() == Some(device) => value.clone(),
@@ -117,8 +119,11 @@ impl Memory {
                 }
             }
             Of::Weights if self.tensors.is_empty() => {
-                let zeros = weights.iter().map(|weight| Ok(beside(&zeros(weight)?, weight)));
-                self.tensors = zeros.collect::<Result<_>>()?;
+                let mut tensors = Vec::with_capacity(weights.len());
+                for weight in weights {
+                    tensors.push(beside(&zeros(weight)?, weight));
+                }
+                self.tensors = tensors;
             }
             Of::Weights => {
                 self.check(weights)?;

@@ -32,26 +32,32 @@ impl Init {
     pub fn tensor(self, dtype: DType, shape: &[usize]) -> Tensor {
         let receptive: usize = shape.iter().skip(2).product();
         let (first, second) = (shape.first().copied().unwrap_or(1), shape.get(1).copied().unwrap_or(1));
-        let random = |tensor: Tensor, scale: f64| (tensor * scale).cast(dtype).contiguous();
-        // Data of its own: two parameters that start alike are two parameters.
-        let filled = |value: i64| {
-            let location = Location::caller();
-            let bytes = Tensor::full_of(shape, value, dtype).to_bytes();
-            let shape: Shape = shape.iter().map(|&size| Dim::from(size)).collect();
-            bytes.and_then(|bytes| from_bytes(location, &bytes, dtype, &shape)).unwrap_or_else(Tensor::failed)
-        };
         match self {
-            Init::Ones => filled(1),
-            _ if !dtype.is_float() => filled(0),
+            Init::Ones => filled(1, dtype, shape),
+            _ if !dtype.is_float() => filled(0, dtype, shape),
             Init::Xavier => {
                 let bound = (6.0 / ((first + second) * receptive).max(1) as f64).sqrt();
-                random(Tensor::uniform(shape, -1.0, 1.0), bound)
+                scaled(Tensor::uniform(shape, -1.0, 1.0), bound, dtype)
             }
-            Init::He => random(Tensor::randn(shape), (2.0 / (first * receptive).max(1) as f64).sqrt()),
-            Init::Normal(deviation) => random(Tensor::randn(shape), deviation),
-            Init::Zeros => filled(0),
+            Init::He => scaled(Tensor::randn(shape), (2.0 / (first * receptive).max(1) as f64).sqrt(), dtype),
+            Init::Normal(deviation) => scaled(Tensor::randn(shape), deviation, dtype),
+            Init::Zeros => filled(0, dtype, shape),
         }
     }
+}
+
+#[track_caller]
+fn scaled(tensor: Tensor, scale: f64, dtype: DType) -> Tensor {
+    (tensor * scale).cast(dtype).contiguous()
+}
+
+/// Data of its own: two parameters that start alike are two parameters.
+#[track_caller]
+fn filled(value: i64, dtype: DType, shape: &[usize]) -> Tensor {
+    let location = Location::caller();
+    let bytes = Tensor::full_of(shape, value, dtype).to_bytes();
+    let shape: Shape = shape.iter().map(|&size| Dim::from(size)).collect();
+    bytes.and_then(|bytes| from_bytes(location, &bytes, dtype, &shape)).unwrap_or_else(Tensor::failed)
 }
 
 /// What a tensor is in its model.
@@ -208,7 +214,7 @@ pub trait Model: Sized {
     /// [`grad`](crate::grad) and [`Optimizer::step`].
     #[track_caller]
     fn train_step(&mut self, loss: &Tensor, optimizer: &mut dyn Optimizer) -> Result<()> {
-        step::train(self, loss, optimizer, &TrainStep::default(), Location::caller()).map(drop)
+        step::train(self, loss, optimizer, &TrainStep::default()).map(drop)
     }
 
     /// As [`train_step`](Model::train_step), with more to it: `TrainStep { clip_norm: Some(1.0), ..default() }`. Where the norm of the
@@ -223,7 +229,7 @@ pub trait Model: Sized {
         optimizer: &mut dyn Optimizer,
         options: TrainStep<'_>,
     ) -> Result<Option<Tensor>> {
-        step::train(self, loss, optimizer, &options, Location::caller())
+        step::train(self, loss, optimizer, &options)
     }
 }
 

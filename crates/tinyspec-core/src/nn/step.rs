@@ -20,19 +20,22 @@ pub struct TrainStep<'a> {
 }
 
 /// Takes the step, and gives the norm of the gradients if it was asked for.
+#[track_caller]
 pub(super) fn train<M: Model>(
     model: &mut M,
     loss: &Tensor,
     optimizer: &mut dyn Optimizer,
     options: &TrainStep,
-    location: &'static Location<'static>,
 ) -> Result<Option<Tensor>> {
+    let location = Location::caller();
     let mut gradients = gradients(model, loss, options.allow_unused, location)?;
     if let Some(greatest) = options.clip_value {
         clip_value(&mut gradients, greatest).map_err(|error| error.at(location))?;
     }
-    let norm = options.clip_norm.map(|greatest| clip_norm(&mut gradients, greatest)).transpose();
-    let norm = norm.map_err(|error| error.at(location))?;
+    let norm = match options.clip_norm {
+        Some(greatest) => Some(clip_norm(&mut gradients, greatest).map_err(|error| error.at(location))?),
+        None => None,
+    };
     optimizer.step(&mut model.parameters_mut(), &gradients).map_err(|error| error.at(location))?;
     let mut results = vec![loss];
     results.extend(&norm);

@@ -277,6 +277,17 @@ fn without_locals_a_schedule_has_no_workgroups() {
 }
 
 #[test]
+fn a_workgroup_has_no_more_local_memory_than_there_is() {
+    let (kernel, sink, _) = kernels::matmul(4, 128, 128, (false, false), false);
+    let target = gpu();
+    let scheduler = Scheduler::new(kernel.graph, sink, &target).unwrap();
+    let space = scheduler.space(&["stage(%2, at root)".parse().unwrap()]).unwrap();
+    let (graph, sink) = scheduler.build(&space).unwrap();
+    let error = finish(graph, sink, "product", &target).unwrap_err().to_string();
+    assert!(error.contains("65536 bytes of LOCAL memory, at most 49152"), "{error}");
+}
+
+#[test]
 fn a_running_sum_is_estimated_by_its_terms() {
     let target = &targets()[0];
     let estimate = |rows: i64| {

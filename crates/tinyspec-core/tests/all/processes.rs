@@ -172,6 +172,15 @@ fn equal_launches_are_summed_up() {
     assert!(passes.is_some_and(|passes| passes.contains("linearize ") && passes.contains("decompose ")), "{text}");
 }
 
+/// What a step of a training computes is shown with the user's line.
+#[test]
+fn the_kernels_of_a_step_have_the_users_line() {
+    let text = in_own_process("trains", &[("TINYSPEC_DEBUG", "2")]);
+    let (first, _) = text.split_once("── totals: ").unwrap_or_else(|| panic!("no totals: {text}"));
+    let step = first.split_once("a step\n").map_or("", |(_, step)| step);
+    assert!(step.contains(&format!("processes.rs:{}:", work::STEP)) && !step.contains("/nn/"), "{text}");
+}
+
 #[test]
 fn passes_are_shown_by_name() {
     let text = in_own_process("launches_often", &[("TINYSPEC_PASSES", "simplify, ranges, devectorize")]);
@@ -188,6 +197,8 @@ fn the_child_of_a_fork_computes() {
 
 mod work {
     use super::*;
+    use crate::resuming::Line;
+    use tinyspec_core::nn::{Adam, Model, TrainStep};
 
     pub const OFTEN: u32 = line!() + 8;
     pub const ONCE: u32 = OFTEN + 2;
@@ -200,6 +211,19 @@ mod work {
             (&x * 2.0 + 1.0).realize().unwrap();
         }
         x.sum(.., false).realize().unwrap();
+    }
+
+    pub const STEP: u32 = line!() + 10;
+
+    #[test]
+    #[ignore = "run by the tests above"]
+    fn trains() {
+        let mut line = Line { weight: Tensor::ones([3, 2]), bias: Tensor::zeros([2]) };
+        let mut optimizer = Adam::new(0.1);
+        eprintln!("a step");
+        let x = Tensor::from_slice(&[1f32; 15], [5, 3]);
+        let loss = (x.matmul(&line.weight) + &line.bias).square().mean(.., false);
+        line.train_step_with(&loss, &mut optimizer, TrainStep { clip_norm: Some(1.0), ..Default::default() }).unwrap();
     }
 
     #[test]

@@ -13,9 +13,9 @@ use tinyspec_core::{Error, Tensor, grad, random_state, realize_all, set_random_s
 use tinyspec_ir::{DType, ErrorKind};
 
 /// A weight and a bias; the bias in a narrow float.
-struct Line {
-    weight: Tensor,
-    bias: Tensor,
+pub struct Line {
+    pub weight: Tensor,
+    pub bias: Tensor,
 }
 
 impl Model for Line {

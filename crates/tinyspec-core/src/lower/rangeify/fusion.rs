@@ -28,6 +28,8 @@ pub struct Costs {
     pub cached: i64,
     /// Values per kernel beyond which it is cut, counted as what the target computes them by.
     pub nodes: usize,
+    /// The same, counted as what the kernel asks for: lowering it takes more than linear time.
+    pub demands: usize,
     /// Loops over terms beyond which a kernel is cut: a set of its loops has a bit for each, and lowering adds to them.
     pub loops: usize,
     /// How many values an op becomes.
@@ -55,7 +57,8 @@ impl Costs {
             // Loads instead of registers, and often single elements instead of vectors (3 to 15 for 16 lanes, measured).
             untiled: 1.0 + target.lanes(DType::F32) as f64 / 2.0,
             cached,
-            nodes: 512,
+            nodes: 2000,
+            demands: 512,
             loops: 48,
             sizes: Sizes::of(target),
             outputs: 12,

@@ -81,6 +81,7 @@ fn gains(a: &Kernel, b: &Kernel, a_shape: &Shape, b_shape: &Shape, costs: &Costs
         // A matrix product wants all registers for its own tile, unless loops over blocks give each sum one of its own.
         && (a.online.is_some() || !a_shape.reuses && !b_shape.reuses)
         && a.size + b.size <= costs.nodes
+        && a.demands + b.demands <= costs.demands
 }
 
 /// Whether two kernels read each value that they share along the same loops. Of a sum of rows and one of columns, one would stride
@@ -127,7 +128,8 @@ fn merge(kernels: &mut [Kernel], users: &mut [Vec<usize>], partner: usize, kerne
         users[other].push(partner);
         depend(kernels, partner, other);
     }
-    let Kernel { size, loops, .. } = kernels[kernel];
+    let Kernel { demands, size, loops, .. } = kernels[kernel];
+    kernels[partner].demands += demands;
     kernels[partner].size += size;
     kernels[partner].loops += loops;
     let inputs = kernels[kernel].inputs.clone();

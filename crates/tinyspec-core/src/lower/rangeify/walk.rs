@@ -66,6 +66,8 @@ pub(super) struct Kernel {
     pub(super) depends: Vec<usize>,
     /// Greater than that of each kernel that reads its outputs.
     pub(super) depth: u32,
+    /// Number of demands.
+    pub(super) demands: usize,
     /// Number of values: one a demand, and what those that are computed take beyond it.
     pub(super) size: usize,
     /// Nodes that carry a user's line.
@@ -89,6 +91,13 @@ pub(super) struct Kernel {
 }
 
 type Key = (NodeId, usize, Tuple, Option<NodeId>);
+
+impl Kernel {
+    /// Beyond a limit of what a kernel has.
+    fn is_large(&self, costs: &Costs) -> bool {
+        self.size > costs.nodes || self.demands > costs.demands
+    }
+}
 
 /// The node whose buffer holds an output: the output itself, or a stored value that it only reshapes.
 pub(super) fn held_in(graph: &Graph, output: NodeId) -> NodeId {
@@ -345,7 +354,7 @@ impl<'a> Walk<'a> {
             inside_reduce,
             prefix,
             space: kernel.space,
-            full: kernel.size > self.costs.nodes || kernel.loops >= self.costs.loops,
+            full: kernel.is_large(self.costs) || kernel.loops >= self.costs.loops,
             whole,
             untiled: self.untiled(demand, &ranges, trips),
             shared: self.shared(demand, &ranges, trips),
@@ -385,7 +394,7 @@ impl<'a> Walk<'a> {
             || kernel.is_alone
             || elements(size) != elements(&kernel.extents)
             || kernel.outputs.len() >= self.costs.outputs
-            || kernel.size > self.costs.nodes
+            || kernel.is_large(self.costs)
         {
             return false;
         }
@@ -430,6 +439,7 @@ impl<'a> Walk<'a> {
             inputs: Vec::new(),
             depends: Vec::new(),
             depth: 0,
+            demands: 0,
             size: 0,
             located: Vec::new(),
             reduces: Vec::new(),
@@ -460,6 +470,7 @@ impl<'a> Walk<'a> {
             inputs: Vec::new(),
             depends: Vec::new(),
             depth: 0,
+            demands: 0,
             size: 0,
             located: vec![call],
             reduces: Vec::new(),
@@ -497,6 +508,7 @@ impl<'a> Walk<'a> {
             picks: SmallVec::new(),
             inner_gate: None,
         });
+        self.kernels[kernel].demands += 1;
         self.kernels[kernel].size += 1;
         self.keys.insert(key, demand);
         self.of_node[node.index()].push(demand);
