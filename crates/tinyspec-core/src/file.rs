@@ -28,13 +28,14 @@ pub(crate) enum Durability {
 /// # Errors
 /// As creating, writing or renaming a file; the old contents are untouched then.
 pub(crate) fn replace(path: &Path, contents: &[u8], durability: Durability) -> Result<()> {
+    let old = match fs::metadata(path) {
+        Ok(old) if old.is_dir() => return Err(Error::new(ErrorKind::IsADirectory, "it is a folder")),
+        Ok(old) if !old.is_file() => return OpenOptions::new().write(true).open(path)?.write_all(contents),
+        Ok(old) => Some(old),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
     let target = followed(path);
-    let old = fs::metadata(&target).ok();
-    match &old {
-        Some(old) if old.is_dir() => return Err(Error::new(ErrorKind::IsADirectory, "it is a folder")),
-        Some(old) if !old.is_file() => return OpenOptions::new().write(true).open(&target)?.write_all(contents),
-        _ => {}
-    }
     let mut draft = Draft::beside(&target)?;
     if let Some(old) = old {
         draft.file.set_permissions(old.permissions())?;

@@ -323,10 +323,12 @@ impl Estimates {
 /// Operations on an index that cost less than to read their result.
 const RAMP: f32 = 8.0;
 
-/// A sum or product with a constant.
+/// A sum or product of a constant and something else that is none: a chain of them may be cut like all else.
 fn is_step(graph: &Graph, node: NodeId) -> bool {
     let is_constant = |&source: &NodeId| graph.as_const(masks::repeated(graph, source)).is_some();
-    matches!(graph.op(node), Op::Add | Op::Mul) && graph.sources(node).iter().any(is_constant)
+    let is_alike =
+        |&node: &NodeId| matches!(graph.op(node), Op::Add | Op::Mul) && graph.sources(node).iter().any(is_constant);
+    is_alike(&node) && !graph.sources(node).iter().any(is_alike)
 }
 
 fn elements(graph: &Graph, node: NodeId) -> f32 {

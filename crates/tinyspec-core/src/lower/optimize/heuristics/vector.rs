@@ -263,8 +263,9 @@ impl Planner<'_> {
     /// Where the contiguous axis is shorter than a vector: vectors lie along the axis that steps over the short ones,
     /// which fill its places in turn. False where that cannot be.
     fn in_turn(&mut self, last: usize, lanes: i64, work: usize) -> bool {
-        /// The most instructions of a tile, which bounds the code of one loop.
-        const MOST: usize = 768;
+        /// The most instructions of a tile, which bounds the code of one loop: where sums have other vectors, and where each element
+        /// would be computed alone.
+        const MOST: [usize; 2] = [768, 4096];
         /// The largest stride between lanes of elements smaller than 4 bytes.
         const SMALL: i64 = 4;
         let (mut short, mut step): (SmallVec<[usize; 4]>, i64) = (SmallVec::new(), 1);
@@ -309,7 +310,8 @@ impl Planner<'_> {
         };
         let is_small = terms.iter().all(|&origin| self.trips(origin) <= MAX_STRIDE)
             && (0..self.kernel.accesses.len()).all(|access| places(access) <= MAX_STRIDE && is_near(access));
-        if short.is_empty() || !is_filled || work * step as usize > MOST || !is_small {
+        let most = MOST[usize::from(self.kernel.reductions.is_empty())];
+        if short.is_empty() || !is_filled || work * step as usize > most || !is_small {
             return false;
         }
         for origin in short {
