@@ -157,7 +157,17 @@ pub(crate) fn hand_written_stages(
 /// # Errors
 /// When the kernel is not in the form that Optimize leaves.
 pub fn finish(graph: Graph, sink: NodeId, name: &str, target: &Target) -> Result<LinearKernel> {
-    finish_observed(graph, sink, name, target, &mut |_, _, _| {})
+    admitted(finish_observed(graph, sink, name, target, &mut |_, _, _| {})?, target)
+}
+
+/// A kernel that a launch can have: a schedule may use more LOCAL memory than there is. One that is written by hand is refused when it
+/// is compiled, with its own line.
+fn admitted(kernel: LinearKernel, target: &Target) -> Result<LinearKernel> {
+    if let Some(workgroups) = &target.workgroups {
+        let refused = |error: BackendError| Error::new(ErrorKind::Value, "lowering", error.to_string());
+        workgroups.admit(&kernel, &target.name).map_err(refused)?;
+    }
+    Ok(kernel)
 }
 
 /// As [`finish`], observed from the schedule on.
@@ -170,7 +180,7 @@ pub(crate) fn finish_ordered(
 ) -> Result<LinearKernel> {
     observe(pass::SCHEDULED, &graph, sink);
     checked("optimize", || verify::ranges(&graph, sink))?;
-    finish_observed(graph, sink, name, target, observe)
+    admitted(finish_observed(graph, sink, name, target, observe)?, target)
 }
 
 fn finish_observed(
@@ -183,7 +193,7 @@ fn finish_observed(
     let params = params(&graph, sink);
     let linear = pass::run(passes::LOWERING, &mut graph, sink, target, observe)?;
     let (local_offsets, scratch_bytes) = plan::locals(&graph, linear);
-    let kernel = LinearKernel {
+    Ok(LinearKernel {
         hand_written: None,
         global_trips: most_trips(&graph, linear),
         grid: Grid::of(&graph, linear),
@@ -193,12 +203,7 @@ fn finish_observed(
         local_offsets,
         scratch_bytes,
         graph,
-    };
-    if let Some(workgroups) = &target.workgroups {
-        let refused = |error: BackendError| Error::new(ErrorKind::Value, "special", error.to_string());
-        workgroups.admit(&kernel, &target.name).map_err(refused)?;
-    }
-    Ok(kernel)
+    })
 }
 
 /// Whether a loop stands before the GLOBAL range, as one that copies what all its trips read.

@@ -35,9 +35,13 @@ macro_rules! by_type {
 
 /// The header's reader multiplies the axes without a look at overflow; so one is taken here, at a shape as NumPy writes it.
 fn has_sound_shape(bytes: &[u8]) -> bool {
+    // Where there is none of these, the reader says so.
     let Some(header) = header(bytes) else { return true };
     let mut parts = header.split("shape").skip(1);
-    let (Some(rest), None) = (parts.next(), parts.next()) else { return false };
+    let Some(rest) = parts.next() else { return true };
+    if parts.next().is_some() {
+        return false;
+    }
     let axes = rest.trim_start_matches(['\'', '"', ':', ' ']).strip_prefix('(').and_then(|rest| rest.split_once(')'));
     let Some((axes, _)) = axes else { return false };
     let mut axes = axes.split(',').map(str::trim).filter(|axis| !axis.is_empty());

@@ -323,12 +323,12 @@ impl Estimates {
 /// Operations on an index that cost less than to read their result.
 const RAMP: f32 = 8.0;
 
-/// A sum or product of a constant and something else that is none: a chain of them may be cut like all else.
+/// A sum or product with a constant, of something else than such a step: a chain of steps may be cut.
 fn is_step(graph: &Graph, node: NodeId) -> bool {
     let is_constant = |&source: &NodeId| graph.as_const(masks::repeated(graph, source)).is_some();
-    let is_alike =
+    let has_constant =
         |&node: &NodeId| matches!(graph.op(node), Op::Add | Op::Mul) && graph.sources(node).iter().any(is_constant);
-    is_alike(&node) && !graph.sources(node).iter().any(is_alike)
+    has_constant(&node) && !graph.sources(node).iter().any(has_constant)
 }
 
 fn elements(graph: &Graph, node: NodeId) -> f32 {
@@ -549,7 +549,7 @@ pub(super) fn decide(
     }
     let elements = count(&sizes(graph, node)).max(1) as f64;
     if demands.iter().any(|demand| demand.full) {
-        // The kernel is cut before it, which is as good, and its product or sum is not rounded to memory.
+        // Cutting before it is as good, and lets Select see the exponent of a power as a whole.
         return Ok(if is_step(graph, node) { (false, Reason::Step) } else { (true, Reason::Full) });
     }
     if widens(graph, node) {
