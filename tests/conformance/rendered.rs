@@ -1,5 +1,5 @@
-//! Devices that interpret what is lowered for another machine, and make that machine's code of each kernel. Code of a GPU must
-//! be what such code may be: no access without a memory of its own, no stack, the kernel's own launch bounds.
+//! Devices that interpret what is lowered for another machine, and also generate that machine's code for each kernel. Code for
+//! GPUs is checked: every access names its address space, there is no stack, and the launch bounds are the kernel's.
 
 use std::sync::Arc;
 use tinyspec::backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};
@@ -77,7 +77,7 @@ fn instructions(assembly: &str) -> impl Iterator<Item = &str> {
     )
 }
 
-/// Moves of masks know no vector register beyond the 16th; LLVM 22 forgets it.
+/// `movmsk` cannot encode the vector registers 16 to 31, but LLVM 22 uses it for them.
 fn check_registers(assembly: &str) -> Result<(), String> {
     let names = |instruction: &str| (16..32).any(|number| instruction.contains(&format!("mm{number}")));
     match instructions(assembly).find(|instruction| instruction.contains("movmsk") && names(instruction)) {

@@ -22,8 +22,8 @@ pub(crate) enum Durability {
 
 /// Writes a file, or replaces it: readers find the old contents or the new ones.
 ///
-/// A link is followed, and a file that is replaced keeps its permissions. What is no file of a disk, such as a pipe or
-/// `/dev/null`, is written to.
+/// Links are followed, and a file that is replaced keeps its permissions. Anything but a regular file, such as a pipe or
+/// `/dev/null`, is written to directly.
 ///
 /// # Errors
 /// As creating, writing or renaming a file; the old contents are untouched then.
@@ -52,9 +52,9 @@ pub(crate) fn replace(path: &Path, contents: &[u8], durability: Durability) -> R
     Ok(())
 }
 
-/// The file that a path leads to, there already or not.
+/// The file that a path leads to, whether or not it exists.
 fn followed(path: &Path) -> PathBuf {
-    /// As many links as systems follow.
+    /// The limit of most systems.
     const MOST_LINKS: usize = 40;
     let mut target = path.to_path_buf();
     for _ in 0..MOST_LINKS {
@@ -104,7 +104,7 @@ impl Draft {
         }
         loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            // The file's own name may be as long as names can be.
+            // The target's name is not part of it, since that may already have the maximum length.
             let path = target.with_file_name(format!(".{}-{number}{DRAFT}", std::process::id()));
             let file = match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,

@@ -110,7 +110,7 @@ impl Machine {
     }
 }
 
-/// A code generator of LLVM's, without some `features`.
+/// LLVM's code generator for `isa`; `without` lists features to disable.
 fn target_machine(isa: &Isa, without: &str) -> Result<TargetMachine, LlvmError> {
     let version = llvm()?.version;
     let is_gpu = isa.architecture.is_gpu();
@@ -133,7 +133,7 @@ fn target_machine(isa: &Isa, without: &str) -> Result<TargetMachine, LlvmError> 
             CodeModel::Default,
         )
         .ok_or_else(|| error(format!("no code generator for processor `{name}`")))?;
-    // On AArch64 it crashes on some additions of offsets.
+    // On AArch64, FastISel crashes on some address computations.
     if isa.architecture == Architecture::X86_64 {
         // SAFETY: the target machine is alive.
         unsafe { llvm_sys::target_machine::LLVMSetTargetMachineFastISel(target_machine.as_mut_ptr(), 1) };

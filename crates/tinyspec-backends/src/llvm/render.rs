@@ -37,7 +37,7 @@ use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::instructions::is_otherwise;
 use tinyspec_ir::{Builder, DType, Dim, Graph, NodeId, Op};
 
-/// Nodes of a block, at most. Of 2000 scalar ones in one block LLVM spends half of its time on scheduling.
+/// The most nodes per basic block. In a block of 2000 scalar nodes, LLVM spends half of its time on scheduling.
 const LONGEST_BLOCK: usize = 512;
 
 /// The symbol of a kernel: its name, in the characters that every tool takes.
@@ -133,7 +133,7 @@ struct Renderer<'a, 'context> {
     shuffles: FxHashMap<NodeId, u32>,
     /// A non-temporal store was made.
     streams: bool,
-    /// Nodes since the last block was ended for its length.
+    /// Nodes rendered since a block was last split.
     length: usize,
     /// Memory on the stack that accesses behind closed gates use, made for the first of them.
     dummy: Option<Value>,
@@ -213,7 +213,7 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// Continues in a new block where this one is long: the code generator takes more than linear time for a block.
+    /// Starts a new basic block if the current one is long, because code generation is superlinear in the length of a block.
     fn bound_block(&mut self) {
         self.length += 1;
         if self.length > LONGEST_BLOCK && !self.is_gpu() {

@@ -1,16 +1,17 @@
-//! Detects two mistakes of LLVM 22 on processors with AVX-512, where the signs of a vector as a mask (`vpmov*2m`) that is moved
-//! to a general register (`kmov`) become one `movmsk`. That instruction cannot name the vector registers from 16 on, so another
-//! one is read (issue 191304 of llvm-project); and a mask that is shifted in place afterwards is gone (198197).
+//! Works around two miscompilations in LLVM 22 for AVX-512. It folds `vpmov*2m`, which makes a mask of a vector's sign bits, and
+//! the `kmov` of that mask to a general-purpose register into a single `movmsk`. But `movmsk` cannot encode the vector registers
+//! 16 to 31, so it reads a wrong register (llvm-project issue 191304). And the mask itself is lost, even if it is shifted in
+//! place and read again (issue 198197).
 //!
-//! Such code is generated anew without the instruction set that has the masks of signs.
+//! Affected code is generated again without the instruction set that `vpmov*2m` belongs to.
 
 use super::machine::Output;
 use crate::processor::{Architecture, Isa};
 
-/// The release with the mistakes; the next one is correct.
+/// The release with both bugs; they are fixed in the next one.
 const RELEASE: u32 = 22;
 
-/// The instruction sets to do without, as LLVM writes it; none where the code is as it should be.
+/// The instruction sets to disable, in LLVM's notation; `None` if the code is not affected.
 pub(super) fn to_avoid(isa: &Isa, release: u32, output: Output, code: &[u8]) -> Option<&'static str> {
     if release != RELEASE || isa.architecture != Architecture::X86_64 || !isa.has("avx512dq") {
         return None;
@@ -29,16 +30,16 @@ pub(super) fn to_avoid(isa: &Isa, release: u32, output: Output, code: &[u8]) -> 
     }
 }
 
-/// The `movmsk` of some code.
+/// The `movmsk` instructions in a piece of code.
 #[derive(Default)]
 struct Moves {
     /// `vmovmskps` or `vmovmskpd`.
     of_words: bool,
     /// `vpmovmskb`.
     of_bytes: bool,
-    /// From a register that it cannot name.
+    /// One of them reads a register that it cannot encode.
     is_beyond: bool,
-    /// Masks are shifted too.
+    /// The code also shifts masks.
     is_beside_shift: bool,
 }
 
@@ -58,11 +59,11 @@ impl Moves {
         moves
     }
 
-    /// Bytes that are no instructions may look like one: then the code is generated anew for nothing.
+    /// Constants may look like an instruction; then the code is generated again without need.
     fn of_object(object: &[u8]) -> Moves {
         let mut moves = Moves::default();
         for bytes in object.windows(5) {
-            // VEX prefixes of two and of three bytes.
+            // The two-byte and the three-byte VEX prefix.
             let (map, prefix, opcode, registers) = match *bytes {
                 [0xc5, prefix, opcode, registers, _] => (0xe1, prefix, opcode, registers),
                 [0xc4, map, prefix, opcode, registers] => (map, prefix, opcode, registers),
@@ -73,7 +74,7 @@ impl Moves {
                 (1, 0x50 | 0xd7) if has_one_source => {
                     moves.of_words |= opcode == 0x50;
                     moves.of_bytes |= opcode == 0xd7;
-                    // The bit that would extend an index, where there is none.
+                    // VEX.X extends an index register, and a register operand has none: the bit is part of the register number.
                     moves.is_beyond |= map & 0x40 == 0;
                 }
                 (3, 0x30..=0x33) if has_one_source => moves.is_beside_shift = true,

@@ -160,8 +160,8 @@ pub fn finish(graph: Graph, sink: NodeId, name: &str, target: &Target) -> Result
     admitted(finish_observed(graph, sink, name, target, &mut |_, _, _| {})?, target)
 }
 
-/// A kernel that a launch can have: a schedule may use more LOCAL memory than there is. One that is written by hand is refused when it
-/// is compiled, with its own line.
+/// Refuses a kernel that exceeds the limits of a launch, as a schedule that stages too much in LOCAL memory does. Hand-written kernels
+/// are checked when they are compiled, where the error names their line.
 fn admitted(kernel: LinearKernel, target: &Target) -> Result<LinearKernel> {
     if let Some(workgroups) = &target.workgroups {
         let refused = |error: BackendError| Error::new(ErrorKind::Value, "lowering", error.to_string());

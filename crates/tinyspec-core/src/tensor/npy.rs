@@ -33,9 +33,9 @@ macro_rules! by_type {
     };
 }
 
-/// The header's reader multiplies the axes without a look at overflow; so one is taken here, at a shape as NumPy writes it.
+/// The header's reader multiplies the axes without checking for overflow, so this checks a shape in the form that NumPy writes.
 fn has_sound_shape(bytes: &[u8]) -> bool {
-    // Where there is none of these, the reader says so.
+    // The reader itself reports a missing header or shape.
     let Some(header) = header(bytes) else { return true };
     let mut parts = header.split("shape").skip(1);
     let Some(rest) = parts.next() else { return true };
@@ -52,7 +52,7 @@ fn has_sound_shape(bytes: &[u8]) -> bool {
     count.is_some_and(|count| count < 1 << 48)
 }
 
-/// The text of the header; none where the file has no header, which its reader refuses.
+/// The text of the header, if there is one.
 fn header(bytes: &[u8]) -> Option<Cow<'_, str>> {
     let bytes = bytes.strip_prefix(b"\x93NUMPY")?;
     let (start, length) = match *bytes {

@@ -89,7 +89,7 @@ fn rows_that_end_between_vectors() {
     }
 }
 
-/// A masked lane that code generators may ask about alone.
+/// Lowers to masks of which LLVM tests a single lane.
 #[test]
 fn evens_minus_odds_of_a_concatenation() {
     for (rows, columns) in [(2, 8), (3, 8), (5, 8), (3, 6), (2, 12)] {

@@ -59,7 +59,7 @@ pub(super) fn log1p_exp(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     scale(b, half, 2.0)
 }
 
-/// From here on, tanh is 1 in f64.
+/// The rounded result is 1 in f64 for arguments from here on.
 const TANH_IS_ONE: f64 = 22.0;
 
 /// Hyperbolic tangent: `t / (t + 2)` with `t = e^(-2|x|) - 1`, and the sign of `x`.
@@ -67,8 +67,8 @@ pub fn tanh(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     in_wide(b, x, |b, x| {
         let positive = is_positive(b, x)?;
         let minus = minus_magnitude(b, x, positive)?;
-        // Farther out the value is ±1 in every dtype. The slope is less than a place of it and counts as 0: it would become
-        // subnormal, which makes products with it slow.
+        // Beyond the bound the result is ±1 in every dtype. The slope, less than an ulp of it, counts as 0 there: otherwise it would
+        // become subnormal, and products with it slow.
         let bound = like(b, x, -TANH_IS_ONE);
         let is_beyond = b.alu(Op::CmpLt, &[minus, bound])?;
         let minus = b.alu(Op::Where, &[is_beyond, bound, minus])?;

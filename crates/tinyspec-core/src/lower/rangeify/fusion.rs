@@ -28,7 +28,7 @@ pub struct Costs {
     pub cached: i64,
     /// Values per kernel beyond which it is cut, counted as what the target computes them by.
     pub nodes: usize,
-    /// The same, counted as what the kernel asks for: lowering it takes more than linear time.
+    /// The same, counted in demands, because compile time is superlinear in them.
     pub demands: usize,
     /// Loops over terms beyond which a kernel is cut: a set of its loops has a bit for each, and lowering adds to them.
     pub loops: usize,
@@ -323,7 +323,7 @@ impl Estimates {
 /// Operations on an index that cost less than to read their result.
 const RAMP: f32 = 8.0;
 
-/// A sum or product with a constant, of something else than such a step: a chain of steps may be cut.
+/// An addition of or multiplication by a constant, unless its operand is one as well: chains of them may be cut.
 fn is_step(graph: &Graph, node: NodeId) -> bool {
     let is_constant = |&source: &NodeId| graph.as_const(masks::repeated(graph, source)).is_some();
     let has_constant =
@@ -417,7 +417,7 @@ pub enum Reason {
     Scalar,
     /// The kernel reached its limit of nodes.
     Full,
-    /// One step of arithmetic with a constant, such as the scale of an exponent.
+    /// An addition of or multiplication by a constant, such as the scaling of an exponent.
     Step,
     /// Its Reduce is needed several times, so it is stored with what follows it.
     AfterReduce,
@@ -487,7 +487,7 @@ impl fmt::Display for Decision {
             Reason::Compared => f.write_str("a maximum that is compared with its terms depends on it"),
             Reason::Scalar => f.write_str("one value, used by a large kernel"),
             Reason::Full => f.write_str("the kernel is at its limit of nodes"),
-            Reason::Step => f.write_str("one step of arithmetic with a constant"),
+            Reason::Step => f.write_str("arithmetic with a constant"),
             Reason::AfterReduce => f.write_str("its Reduce is needed several times"),
             Reason::View => f.write_str("a view"),
             Reason::Ramp => f.write_str("index arithmetic"),
@@ -549,7 +549,7 @@ pub(super) fn decide(
     }
     let elements = count(&sizes(graph, node)).max(1) as f64;
     if demands.iter().any(|demand| demand.full) {
-        // Cutting before it is as good, and lets Select see the exponent of a power as a whole.
+        // Cutting before the step is no worse, and keeps the exponent of a power in one kernel for Select.
         return Ok(if is_step(graph, node) { (false, Reason::Step) } else { (true, Reason::Full) });
     }
     if widens(graph, node) {

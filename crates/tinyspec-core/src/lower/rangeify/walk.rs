@@ -93,7 +93,7 @@ pub(super) struct Kernel {
 type Key = (NodeId, usize, Tuple, Option<NodeId>);
 
 impl Kernel {
-    /// Beyond a limit of what a kernel has.
+    /// Whether it exceeds a limit on size.
     fn is_large(&self, costs: &Costs) -> bool {
         self.size > costs.nodes || self.demands > costs.demands
     }

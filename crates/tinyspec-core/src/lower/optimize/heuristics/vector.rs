@@ -263,8 +263,8 @@ impl Planner<'_> {
     /// Where the contiguous axis is shorter than a vector: vectors lie along the axis that steps over the short ones,
     /// which fill its places in turn. False where that cannot be.
     fn in_turn(&mut self, last: usize, lanes: i64, work: usize) -> bool {
-        /// The most instructions of a tile, which bounds the code of one loop: with reductions, which can be vectorised in another way,
-        /// and without.
+        /// The most instructions per tile, which bounds the code size of a loop. The first limit is for kernels with reductions, which
+        /// have other ways to be vectorised; the second for all others.
         const MOST: [usize; 2] = [768, 4096];
         /// The largest stride between lanes of elements smaller than 4 bytes.
         const SMALL: i64 = 4;

@@ -326,7 +326,7 @@ impl Blocks<'_, '_> {
             }
             let exponent = nest.graph.alu(Op::Mul, &[shifted, rule.factor])?;
             let power = nest.graph.alu(Op::Exp2, &[exponent])?;
-            // The greatest power is 1, so subnormal ones are nothing, and multiplying them may take a hundred times as long.
+            // The largest power is 1, so subnormal ones are negligible; but multiplying by them can be a hundred times slower.
             let is_subnormal = nest.graph.alu(Op::CmpLt, &[exponent, subnormal])?;
             nest.graph.alu(Op::Where, &[is_subnormal, zero, power])
         };
