@@ -13,6 +13,7 @@ mod macros;
 mod memory_bound;
 mod models;
 mod peers;
+mod schedules;
 mod selections;
 mod session;
 mod training;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         _ if !answered && check::selected() => check::run().map(|()| true),
         _ if !answered && figures::selected() => figures::run().map(|()| true),
         _ if !answered && macros::selected() => macros::run().map(|()| true),
+        _ if !answered && schedules::selected() => schedules::run().map(|()| true),
         true if !answered => growth::run().map(|()| true),
         _ => Ok(answered),
     });

@@ -4,7 +4,7 @@
 //! PyTorch's column is empty unless `benches/peers/install` has made its environment, or `TINYSPEC_PEERS` names one.
 
 pub mod block;
-mod families;
+pub mod families;
 pub mod rows;
 
 use std::env;

@@ -24,6 +24,7 @@
 mod beam;
 mod settings;
 mod store;
+mod survey;
 mod trial;
 
 use crate::Result;
@@ -37,6 +38,7 @@ use trial::Trial;
 
 pub(crate) use settings::is_asked_for;
 pub use store::add_schedules;
+pub use survey::{Sample, Survey, survey, time};
 
 /// Who chose a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,9 +7,9 @@ use crate::{Arg, Builder, Const, Graph, NodeId, Op};
 rules! {
     /// Float arithmetic.
     FLOAT (Exact, "float", g, node) {
-        float_mul_one: (Mul x c) if is_value(g, c, 1.0) => x;
-        float_add_minus_zero: (Add x c) if is_value(g, c, -0.0) => x;
-        float_div_one: (Div x c) if is_value(g, c, 1.0) => x;
+        float_mul_one: (Mul x c) if is_value(g, c, 1.0) => broadcast(g, x, node)?;
+        float_add_minus_zero: (Add x c) if is_value(g, c, -0.0) => broadcast(g, x, node)?;
+        float_div_one: (Div x c) if is_value(g, c, 1.0) => broadcast(g, x, node)?;
         float_neg_neg: (Mul (Mul x a) b) if is_value(g, a, -1.0) && is_value(g, b, -1.0) => x;
         float_div_power: (Div x c) => by_power_of_two(g, x, c)?;
         power_zero: (Pow x c) if is_value(g, c, 0.0) => ones(g, node)?;
@@ -28,6 +28,12 @@ rules! {
             not(g, above)?
         };
     }
+}
+
+/// `x` in the shape of `node`.
+fn broadcast(graph: &mut Graph, x: NodeId, node: NodeId) -> Option<NodeId> {
+    let shape = graph.props(node).shape.clone();
+    movement::expand(graph, x, &shape).ok()
 }
 
 /// Ones of the shape of `node`.

@@ -1,7 +1,8 @@
 //! Reduces of Reduces: another order of the same sum.
 
-use crate::masks::repeated;
+use crate::masks::{repeated, varies};
 use crate::ops::creation::arange_dim;
+use crate::ops::movement;
 use crate::ops::scan::scanned;
 use crate::{Arg, Axes, Builder, Const, DType, Graph, NodeId, Op, dim};
 
@@ -24,6 +25,7 @@ rules! {
             let shape = g.shape(&shape).ok()?;
             g.add(Op::Reshape, &[all, shape], Arg::None).ok()?
         };
+        reduce_of_repeated: (Reduce x) => once(g, node, x)?;
         reduce_of_one: (Reduce x) if is_of_one(g, node) => {
             x
         };
@@ -33,6 +35,28 @@ rules! {
             multiples(g, node, value)?
         };
     }
+}
+
+/// Results that are equal along an axis, because the terms do not vary along it, are computed once.
+fn once(graph: &mut Graph, node: NodeId, x: NodeId) -> Option<NodeId> {
+    let reduced = axes(graph, node)?;
+    let shape = graph.props(x).shape.clone();
+    let mut first = shape.clone();
+    for (axis, varies) in varies(graph, x).into_iter().enumerate() {
+        // An axis that may be empty has no first term.
+        if !varies && !reduced.contains(&(axis as u32)) && shape[axis].bounds().0 > 0 {
+            first[axis] = 1.into();
+        }
+    }
+    if first == shape {
+        return None;
+    }
+    let [offsets, size] = [vec![0.into(); shape.len()], first.to_vec()].map(|dims| graph.shape(&dims));
+    let terms = graph.add(Op::Shrink, &[x, offsets.ok()?, size.ok()?], Arg::None).ok()?;
+    let arg = graph.arg(node).clone();
+    let results = graph.add(Op::Reduce, &[terms], arg).ok()?;
+    let shape = graph.props(node).shape.clone();
+    movement::expand(graph, results, &shape).ok()
 }
 
 /// Each result has one term. Its loop would be none, but everything that asks for Reduces would take it for one.

@@ -32,16 +32,20 @@ pub(super) fn improve(scheduler: &Scheduler, ops: Vec<OptOp>) -> Vec<OptOp> {
         return ops;
     }
     let clearly = if has_vectors(scheduler, &space) { CLEARLY_WITH_VECTORS } else { CLEARLY };
-    match descend(scheduler) {
+    match descend(scheduler, unscheduled(scheduler)) {
         Some((cost, other)) if cost < clearly * usual => other,
         _ => ops,
     }
 }
 
-/// Takes steps, starting with the axes unchanged, until none improves the schedule; returns it with its estimate in nanoseconds.
-fn descend(scheduler: &Scheduler) -> Option<(f64, Vec<OptOp>)> {
-    let stores = heuristics::nontemporal(scheduler.graph(), scheduler.kernel(), scheduler.target());
-    let mut best = candidate(scheduler, stores.into_iter().collect())?;
+/// The schedule that a descent from nothing begins with.
+pub(crate) fn unscheduled(scheduler: &Scheduler) -> Vec<OptOp> {
+    heuristics::nontemporal(scheduler.graph(), scheduler.kernel(), scheduler.target()).into_iter().collect()
+}
+
+/// Takes steps from a schedule until none improves it; returns the last one with its estimate in nanoseconds.
+pub(crate) fn descend(scheduler: &Scheduler, start: Vec<OptOp>) -> Option<(f64, Vec<OptOp>)> {
+    let mut best = candidate(scheduler, start)?;
     let mut least = scheduler.estimate(&best.space).nanoseconds();
     let mut visits = 0;
     loop {

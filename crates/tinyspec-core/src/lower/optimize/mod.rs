@@ -8,7 +8,7 @@ mod bands;
 pub(super) mod bounds;
 mod cost;
 pub(super) mod delinearize;
-mod descent;
+pub(crate) mod descent;
 pub mod heuristics;
 mod kernel;
 pub(crate) mod moves;

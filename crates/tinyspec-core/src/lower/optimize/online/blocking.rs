@@ -55,7 +55,7 @@ impl Lengths {
             terms: trips(last),
             around: all(others),
             inner: form.products.iter().map(|product| all(&product.inner)).collect(),
-            rows: form.row().map_or(1, trips),
+            rows: form.row.map_or(1, trips),
         }
     }
 

@@ -56,7 +56,7 @@ pub(super) fn build<'a>(
     let &Lengths { lanes, lane: length, rows, terms, .. } = lengths;
     let width = vectors * lanes;
     let trips = |graph: &Graph, range: NodeId| live::trips(graph, range).unwrap_or(1);
-    let row = form.row();
+    let row = form.row;
     let others = form.streamed.split_last().map_or(&[][..], |(_, others)| others);
     let mut nest = Nest::new(graph, width);
 

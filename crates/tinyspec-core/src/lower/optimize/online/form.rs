@@ -28,6 +28,8 @@ pub(super) struct Form {
     pub matrices: Vec<Option<NodeId>>,
     /// The sums.
     pub sums: Vec<Sum>,
+    /// The output Range that the matrices do not have: weights do, or only what is done to the sums afterwards.
+    pub row: Option<NodeId>,
 }
 
 /// `Σ rows · lanes` over inner Ranges.
@@ -75,11 +77,6 @@ const STEPS: i64 = 512;
 const TERMS: i64 = 16;
 
 impl Form {
-    /// The output Range that only weights have.
-    pub fn row(&self) -> Option<NodeId> {
-        self.sums.iter().find_map(|sum| sum.weight.map(|weight| weight.1))
-    }
-
     /// Reads a kernel; `None` of any other.
     pub fn of(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Option<Form>> {
         if target.vector_bytes == 0 || target.workgroups.is_some() {
@@ -216,6 +213,7 @@ impl Canonical {
             greatest,
             matrices: Vec::new(),
             sums: Vec::new(),
+            row: None,
             stores,
             streamed: streamed.clone(),
             products,
@@ -259,6 +257,13 @@ impl Canonical {
         if rows.len() > 1 || rows.contains(&lane) || form.sums.is_empty() {
             return Ok(None);
         }
+        if rows.is_empty() {
+            let own = form.products.iter().map(|product| product.node).chain(form.matrices.iter().copied().flatten());
+            let own: Vec<NodeId> = own.chain(form.greatest.iter().map(|greatest| greatest.node)).collect();
+            let is_row = |&range: &NodeId| range != lane && !own.iter().any(|&node| has(node, range));
+            rows.extend(ranges.iter().copied().filter(is_row).max_by_key(|&range| live::trips(graph, range)));
+        }
+        form.row = rows.first().copied();
         form.batch = ranges.into_iter().filter(|&range| range != lane && !rows.contains(&range)).collect();
         // Nothing in a loop may need what is there only after it.
         let scores = form.greatest.iter().map(|greatest| greatest.score);

@@ -1,0 +1,188 @@
+//! Many schedules of one kernel, timed: what the cost model and the heuristics are judged by.
+
+use super::trial::Trial;
+use crate::Result;
+use crate::device;
+use crate::lower::optimize::descent::{descend, unscheduled};
+use crate::lower::optimize::moves::{Candidate, candidate, neighbours};
+use crate::lower::optimize::{Estimate, OptOp, Scheduler, Space};
+use rustc_hash::FxHashSet;
+
+/// Instructions of a loop body beyond which a schedule is not compiled.
+const LARGEST: f64 = 1500.0;
+/// A schedule whose estimate is this many times the best one is not timed.
+const HOPELESS: f64 = 64.0;
+/// Rounds in which the fastest are timed again.
+const ROUNDS: usize = 3;
+/// The most steps of a random walk.
+const STEPS: usize = 6;
+
+/// A schedule that was timed.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// The schedule.
+    pub ops: Vec<OptOp>,
+    /// What the cost model says of it.
+    pub estimate: Estimate,
+    /// What the clock says, in nanoseconds.
+    pub nanoseconds: f64,
+}
+
+/// Schedules of one kernel.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    /// All that were timed, each once.
+    pub samples: Vec<Sample>,
+    /// The one that is chosen without measuring.
+    pub chosen: usize,
+    /// The one that the cost model makes of that, step by step.
+    pub refined: Option<usize>,
+    /// The one that the cost model finds alone, step by step from no schedule at all.
+    pub generic: Option<usize>,
+}
+
+/// Times up to `count` schedules of a kernel on a device: the one that the heuristics choose, the one that the cost model finds alone,
+/// neighbours of the fastest ones, and random ones. `random(n)` is a number below `n`. `None` where a kernel cannot be tried: its sizes
+/// are named, memory is short, or `is_wanted` says no to the time of the chosen schedule, in nanoseconds.
+///
+/// # Errors
+/// When there is no such device, it fails, or the kernel does not compile without a schedule.
+pub fn survey(
+    scheduler: &Scheduler,
+    name: &str,
+    device_name: &str,
+    count: usize,
+    random: &mut dyn FnMut(usize) -> usize,
+    is_wanted: &dyn Fn(f64) -> bool,
+) -> Result<Option<Survey>> {
+    let device = device::device(device_name)?;
+    let Some(trial) = Trial::new(scheduler, name, &device)? else { return Ok(None) };
+    let mut timing = Timing { trial, samples: Vec::new(), seen: FxHashSet::default(), least: f64::INFINITY };
+    let Some(chosen) = timing.take(candidate(scheduler, scheduler.heuristics()))? else { return Ok(None) };
+    if !is_wanted(timing.samples[chosen].nanoseconds) {
+        return Ok(None);
+    }
+    let mut descended =
+        |timing: &mut Timing, start: Vec<OptOp>| match descend(scheduler, start).and_then(|(_, ops)| candidate(scheduler, ops)) {
+            Some(found) if timing.seen.contains(&found.space) => Ok(Some(chosen)),
+            found => timing.take(found),
+        };
+    let start = timing.samples[chosen].ops.clone();
+    let refined = descended(&mut timing, start)?;
+    let generic = descended(&mut timing, unscheduled(scheduler))?;
+    // A third near the best, by the model's order; a third near any, at random; a third from nothing.
+    let rounds = count / 6;
+    for _ in 0..rounds {
+        let best = timing.fastest();
+        timing.neighbours(&best, 2, None)?;
+        let any = timing.samples[random(timing.samples.len())].ops.clone();
+        timing.neighbours(&any, 2, Some(random))?;
+        for _ in 0..2 {
+            let mut ops = Vec::new();
+            for _ in 0..=random(STEPS) {
+                let mut next = neighbours(scheduler, &ops);
+                if next.is_empty() {
+                    break;
+                }
+                ops = next.swap_remove(random(next.len())).ops;
+            }
+            timing.take(candidate(scheduler, ops))?;
+        }
+    }
+    timing.repeat(chosen, refined.into_iter().chain(generic))?;
+    Ok(Some(Survey { samples: timing.samples, chosen, refined, generic }))
+}
+
+struct Timing<'a> {
+    trial: Trial<'a>,
+    samples: Vec<Sample>,
+    seen: FxHashSet<Space>,
+    /// The least estimate.
+    least: f64,
+}
+
+impl Timing<'_> {
+    /// Times a schedule unless it is known, hopeless or too large; returns its number.
+    fn take(&mut self, candidate: Option<Candidate>) -> Result<Option<usize>> {
+        let Some(candidate) = candidate.filter(|candidate| !self.seen.contains(&candidate.space)) else {
+            return Ok(None);
+        };
+        let estimate = self.trial.scheduler().estimate(&candidate.space);
+        if !self.samples.is_empty() && (estimate.code > LARGEST || estimate.nanoseconds() > HOPELESS * self.least) {
+            return Ok(None);
+        }
+        self.seen.insert(candidate.space.clone());
+        let Some(nanoseconds) = self.trial.measure(&candidate, f64::INFINITY)? else { return Ok(None) };
+        self.least = self.least.min(estimate.nanoseconds());
+        self.samples.push(Sample { ops: candidate.ops, estimate, nanoseconds });
+        Ok(Some(self.samples.len() - 1))
+    }
+
+    /// Times again, in turn, those that are judged and those that they are judged by: other programs disturb the clock.
+    fn repeat(&mut self, chosen: usize, others: impl Iterator<Item = usize>) -> Result<()> {
+        let first = |key: fn(&Sample) -> f64| {
+            let mut order: Vec<usize> = (0..self.samples.len()).collect();
+            order.sort_by(|&a, &b| key(&self.samples[a]).total_cmp(&key(&self.samples[b])));
+            order.into_iter().take(3)
+        };
+        let judged = first(|sample| sample.estimate.nanoseconds()).chain(first(|sample| sample.nanoseconds));
+        let mut judged: Vec<usize> = judged.chain(others).chain([chosen]).collect();
+        judged.sort_unstable();
+        judged.dedup();
+        for _ in 0..ROUNDS {
+            for &number in &judged {
+                let Some(candidate) = candidate(self.trial.scheduler(), self.samples[number].ops.clone()) else {
+                    continue;
+                };
+                let again = self.trial.measure(&candidate, f64::INFINITY)?.unwrap_or(f64::INFINITY);
+                self.samples[number].nanoseconds = self.samples[number].nanoseconds.min(again);
+            }
+        }
+        Ok(())
+    }
+
+    /// The fastest schedule so far.
+    fn fastest(&self) -> Vec<OptOp> {
+        let fastest = self.samples.iter().min_by(|a, b| a.nanoseconds.total_cmp(&b.nanoseconds));
+        fastest.map(|sample| sample.ops.clone()).unwrap_or_default()
+    }
+
+    /// Times some neighbours that are new: the best by the model, or random ones.
+    fn neighbours(
+        &mut self,
+        ops: &[OptOp],
+        count: usize,
+        random: Option<&mut dyn FnMut(usize) -> usize>,
+    ) -> Result<()> {
+        let scheduler = self.trial.scheduler();
+        let mut next = neighbours(scheduler, ops);
+        next.retain(|next| !self.seen.contains(&next.space));
+        match random {
+            None => next.sort_by_cached_key(|next| scheduler.estimate(&next.space).nanoseconds() as u64),
+            Some(random) => {
+                for place in (1..next.len()).rev() {
+                    next.swap(place, random(place + 1));
+                }
+            }
+        }
+        let before = self.samples.len();
+        for candidate in next {
+            if self.samples.len() >= before + count {
+                break;
+            }
+            self.take(Some(candidate))?;
+        }
+        Ok(())
+    }
+}
+
+/// The time of one schedule of a kernel on a device, in nanoseconds. `None` where the kernel cannot be tried, or computes something else.
+///
+/// # Errors
+/// When there is no such device, it fails, or the ops do not fit.
+pub fn time(scheduler: &Scheduler, name: &str, device_name: &str, ops: &[OptOp]) -> Result<Option<f64>> {
+    let device = device::device(device_name)?;
+    let Some(trial) = Trial::new(scheduler, name, &device)? else { return Ok(None) };
+    let space = scheduler.space(ops)?;
+    trial.measure(&Candidate { ops: ops.to_vec(), space }, f64::INFINITY)
+}
