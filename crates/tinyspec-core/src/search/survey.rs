@@ -62,11 +62,12 @@ pub fn survey(
     if !is_wanted(timing.samples[chosen].nanoseconds) {
         return Ok(None);
     }
-    let mut descended =
-        |timing: &mut Timing, start: Vec<OptOp>| match descend(scheduler, start).and_then(|(_, ops)| candidate(scheduler, ops)) {
-            Some(found) if timing.seen.contains(&found.space) => Ok(Some(chosen)),
-            found => timing.take(found),
-        };
+    let descended = |timing: &mut Timing, start: Vec<OptOp>| match descend(scheduler, start)
+        .and_then(|(_, ops)| candidate(scheduler, ops))
+    {
+        Some(found) if timing.seen.contains(&found.space) => Ok(Some(chosen)),
+        found => timing.take(found),
+    };
     let start = timing.samples[chosen].ops.clone();
     let refined = descended(&mut timing, start)?;
     let generic = descended(&mut timing, unscheduled(scheduler))?;

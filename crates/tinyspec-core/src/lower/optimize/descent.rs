@@ -4,20 +4,24 @@
 use super::moves::{Candidate, candidate, neighbours};
 use super::{OptOp, Scheduler, Space, heuristics};
 
-/// A schedule is poor if it takes this many times longer than the kernel's bound.
+/// A schedule that takes so many times longer than the kernel's bound is improved.
+const REFINED: f64 = 1.5;
+/// A schedule that takes so many times longer is replaced if need be.
 const POOR: f64 = 3.0;
 /// Fraction of the usual estimate below which another schedule is taken: the model's own errors are smaller.
 const CLEARLY: f64 = 0.5;
+/// The same fraction for an improvement of the usual schedule, where the errors that both estimates share cancel.
+const IMPROVED: f64 = 0.6;
 /// The same fraction where the rules have found vectors: Select knows ways to load them that the model does not.
 const CLEARLY_WITH_VECTORS: f64 = 0.1;
 /// Fraction of the last estimate that a step has to get below.
 const STEP: f64 = 0.95;
 /// Nanoseconds of a kernel below which a better schedule would not earn back the time it takes to find one.
-const WORTH: f64 = 50_000.0;
+const WORTH: f64 = 20_000.0;
 /// Vector instructions of a loop body, beyond which compiling it takes long.
 const LARGEST: f64 = 1500.0;
 /// Nodes estimated, over all schedules, before a descent ends: some 10 ms.
-const VISITS: usize = 200_000;
+const VISITS: usize = 60_000;
 
 /// The schedule that the model prefers, if it prefers another one clearly.
 pub(super) fn improve(scheduler: &Scheduler, ops: Vec<OptOp>) -> Vec<OptOp> {
@@ -26,14 +30,20 @@ pub(super) fn improve(scheduler: &Scheduler, ops: Vec<OptOp>) -> Vec<OptOp> {
         return ops;
     }
     let Ok(space) = scheduler.space(&ops) else { return ops };
-    let estimate = scheduler.estimate(&space);
-    let usual = estimate.nanoseconds();
-    if usual < WORTH || estimate.on_one_thread() < POOR * scheduler.bound().on_one_thread() {
+    let (usual, bound) = (scheduler.estimate(&space), scheduler.bound().on_one_thread());
+    let is_within = |estimate: f64, times: f64| estimate < times * bound;
+    if usual.nanoseconds() < WORTH || is_within(usual.on_one_thread(), REFINED) {
+        return ops;
+    }
+    let refined = descend(scheduler, ops.clone()).filter(|(cost, _)| *cost < IMPROVED * usual.nanoseconds());
+    let least = refined.as_ref().map_or(usual.nanoseconds(), |(cost, _)| *cost);
+    let ops = refined.map_or(ops, |(_, refined)| refined);
+    if is_within(least * usual.threads.max(1.0), POOR) {
         return ops;
     }
     let clearly = if has_vectors(scheduler, &space) { CLEARLY_WITH_VECTORS } else { CLEARLY };
     match descend(scheduler, unscheduled(scheduler)) {
-        Some((cost, other)) if cost < clearly * usual => other,
+        Some((cost, other)) if cost < clearly * least => other,
         _ => ops,
     }
 }

@@ -68,6 +68,8 @@ pub struct Access {
     /// Ranges open here.
     pub open: RangeSet,
     pub(crate) index: Affine,
+    /// Ranges along which it moves in another way than by a number of elements each trip: data, or quotients, decide.
+    pub(crate) irregular: RangeSet,
 }
 
 impl Access {
@@ -179,7 +181,10 @@ impl Kernel {
                 ));
             }
         };
+        let nonlinear: SmallVec<[NodeId; 2]> = offset.atoms().filter(|&atom| graph.op(atom) != Op::Range).collect();
+        let below = if nonlinear.is_empty() { Vec::new() } else { graph.reachable(&nonlinear) };
         self.accesses.push(Access {
+            irregular: below.into_iter().fold(0, |set, node| set | self.live.bit(node)),
             node,
             buffer,
             dtype: graph.dtype(buffer),

@@ -2,6 +2,7 @@
 
 use super::loops::Loops;
 use crate::lower::live::RangeSet;
+use smallvec::SmallVec;
 use tinyspec_ir::NodeId;
 use tinyspec_ir::affine::Footprint;
 
@@ -18,8 +19,8 @@ pub(super) struct Walk {
     pub open: RangeSet,
     /// Bytes of an element.
     pub size: f64,
-    /// Only Ranges decide where it is.
-    pub regular: bool,
+    /// Ranges along which it does not move in steps.
+    pub irregular: RangeSet,
     /// What it reads or writes.
     pub of: NodeId,
     /// Bytes of the buffer.
@@ -31,16 +32,18 @@ pub(super) struct Walk {
 impl Walk {
     /// The runs of neighbouring elements that the loops from axis `first` on reach, tiles included.
     fn runs(&self, loops: &Loops, first: usize) -> Runs {
-        let inside = |axis: &usize| (loops.is_tile(*axis) || *axis >= first) && loops.moves(*axis, self.open);
-        let inside = (0..loops.count()).filter(inside);
-        if !self.regular {
-            return Runs { length: 1.0, count: inside.map(|axis| loops.trips(axis)).product(), apart: 1.0 };
-        }
-        let Footprint { run, rows } = Footprint::of(inside.map(|axis| (self.steps[axis], loops.trips(axis) as i64)));
+        let is_inside =
+            |axis: &usize| (loops.is_tile(*axis) || *axis >= first) && loops.moves(*axis, self.open | self.irregular);
+        let (anywhere, linear): (SmallVec<[usize; 8]>, SmallVec<[usize; 8]>) =
+            (0..loops.count()).filter(is_inside).partition(|&axis| loops.moves(axis, self.irregular));
+        let steps = linear.into_iter().map(|axis| (self.steps[axis], loops.trips(axis) as i64));
+        let Footprint { run, rows } = Footprint::of(steps);
+        let places: f64 = anywhere.iter().map(|&axis| loops.trips(axis)).product();
+        let apart = rows.iter().map(|row| power_of_two(row.0) as f64).fold(f64::INFINITY, f64::min);
         Runs {
             length: run as f64,
-            count: rows.iter().map(|row| row.1 as f64).product(),
-            apart: rows.iter().map(|row| power_of_two(row.0) as f64).fold(f64::INFINITY, f64::min),
+            count: places * rows.iter().map(|row| row.1 as f64).product::<f64>(),
+            apart: if anywhere.is_empty() { apart } else { 1.0 },
         }
     }
 

@@ -40,6 +40,12 @@ pub(crate) const BYTES_PER_CYCLE: [f64; 2] = [32.0, 6.0];
 const SPILLED: f64 = 5.0;
 /// Vector loads that one under a mask takes as long as, on machines whose vectors have none: the mask is computed and applied.
 pub(super) const MASKED: f64 = 6.0;
+/// Cycles of copying an element alone: the access, its address, and the loop.
+const SCALAR_COPY: f64 = 4.0;
+/// The same in squares that are transposed in registers: as many exchanges as a lane's number has bits, and lines that alias.
+const TRANSPOSED_COPY: f64 = 2.0;
+/// How often a byte of a copy that a cache does not hold goes by: its line is fetched, written, and read again, after the source.
+const COPY_PASSES: f64 = 4.0;
 /// Instructions of a loop body beyond which the front end falls behind.
 const LARGE_BODY: f64 = 2500.0;
 
@@ -254,6 +260,8 @@ impl<'a> Model<'a> {
     fn estimate(&self) -> Estimate {
         let mut estimate = Estimate { threads: self.loops.threads(self.target.threads), ..Estimate::default() };
         let (mut single, mut body) = (0.0, 0.0);
+        // Bytes that copies move between the levels of memory.
+        let mut copies = [0.0; 2];
         let needed = self.needed();
         for &node in self.kernel.order.iter().filter(|node| needed[node.index()]) {
             let open = self.open(node);
@@ -273,7 +281,7 @@ impl<'a> Model<'a> {
                 }
                 op if op.is_elementwise() && self.graph.dtype(node) != DType::Index => {
                     let size = if self.is_contracted(node) { 0.0 } else { self.sizes.size(self.graph, node) as f64 };
-                    estimate.arithmetic += times * size * self.parts(node) / VECTOR;
+                    estimate.arithmetic += (times * size * self.parts(node) + self.lanes_apart(node)) / VECTOR;
                     body += size * self.parts(node);
                 }
                 _ => {}
@@ -289,9 +297,15 @@ impl<'a> Model<'a> {
             single += times * lanes;
             body += vectors + 2.0 * lanes;
             if let Some(around) = staged {
-                let copied = self.walk(access).elements(&self.loops, around) * self.loops.trips_of_first(around);
-                let contiguous = if self.has_lanes(access) { self.lanes } else { 0.5 };
-                estimate.accesses += copied / contiguous * (1.0 / LOADS + 1.0 / STORES);
+                let elements = self.walk(access).elements(&self.loops, around);
+                let copied = elements * self.loops.trips_of_first(around);
+                estimate.accesses += copied * self.copying(access, around);
+                let bytes = access.dtype.size() as f64;
+                for (level, traffic) in copies.iter_mut().enumerate() {
+                    if elements * bytes > self.target.cache_bytes[level] as f64 {
+                        *traffic += COPY_PASSES * copied * bytes;
+                    }
+                }
             }
         }
         // Lanes that are moved one by one take two instructions each: the move and its place in a vector.
@@ -302,10 +316,47 @@ impl<'a> Model<'a> {
         estimate.instructions = crowded * (vectors + single + 3.0 * self.loops.iterations()) / WIDTH;
         let walks: Vec<Walk> = self.accesses.iter().map(|access| self.walk(access)).collect();
         let traffic = |level: usize| {
-            footprint::traffic(&walks, &self.loops, self.target.cache_bytes[level] as f64) / BYTES_PER_CYCLE[level]
+            let walked = footprint::traffic(&walks, &self.loops, self.target.cache_bytes[level] as f64);
+            (walked + copies[level]) / BYTES_PER_CYCLE[level]
         };
         (estimate.second_level, estimate.memory) = (traffic(0), traffic(1));
         estimate
+    }
+
+    /// Cycles that the copy of an element takes.
+    fn copying(&self, access: &Access, around: usize) -> f64 {
+        let each = 1.0 / LOADS + 1.0 / STORES;
+        let is_inside =
+            |axis: &usize| (self.loops.is_tile(*axis) || *axis >= around) && self.loops.moves(*axis, access.open);
+        let inside = (0..self.loops.count()).filter(is_inside);
+        let steps = inside.map(|axis| (self.step(access, axis), self.loops.trips(axis) as i64));
+        let run = Footprint::of(steps).run as f64;
+        let innermost = self.innermost_of_copy(access);
+        match innermost.map(|axis| (self.step(access, axis).abs(), self.loops.trips(axis))) {
+            None if run >= self.lanes => each / self.lanes,
+            // Vectors lie along the same axis in the source and in the copy.
+            Some((1, trips)) if trips > 1.0 => each / trips.min(self.lanes),
+            Some((_, trips)) if run >= self.lanes && trips % self.lanes == 0.0 => TRANSPOSED_COPY,
+            _ => SCALAR_COPY,
+        }
+    }
+
+    /// The lanes of sources that have to be taken apart: their vectors lie along another axis than those of the node, which repeats
+    /// each lane.
+    fn lanes_apart(&self, node: NodeId) -> f64 {
+        let last_lane = |node: NodeId| self.loops.tile(self.open(node)).into_iter().rfind(|&axis| self.is_lane(axis));
+        let Some(own) = last_lane(node) else { return 0.0 };
+        let sources = self.graph.sources(node).iter().copied();
+        let apart = sources.filter(|&source| {
+            let is_other = last_lane(source).is_some_and(|lane| lane != own && self.widths[lane] > 1.0);
+            is_other && !self.loops.moves(own, self.open(source))
+        });
+        apart.map(|source| self.loops.times(self.open(source)) * self.elements(source)).sum()
+    }
+
+    /// Elements of a value's tile.
+    fn elements(&self, node: NodeId) -> f64 {
+        self.loops.tile(self.open(node)).into_iter().map(|axis| self.loops.trips(axis)).product()
     }
 
     /// Nodes that the loops compute: a read of a copy has no gate.
@@ -477,22 +528,39 @@ impl<'a> Model<'a> {
 
     /// Vector accesses and single lanes of one execution.
     fn instructions(&self, access: &Access, staged: bool) -> (f64, f64) {
-        let parts = if access.is_regular(self.graph) { self.parts_of(access) } else { self.parts_over(access.open) };
-        let regular = access.is_regular(self.graph);
+        let regular = access.irregular == 0;
+        let parts = if regular { self.parts_of(access) } else { self.parts_over(access.open) };
+        let lane = self.lane(access);
+        // Data may decide where a vector is, as long as they do not where each of its lanes is.
+        let in_steps = lane.is_none_or(|lane| !self.loops.moves(lane, access.irregular));
         let tile = self.loops.tile(access.open);
         let vectors = tile.iter().any(|&axis| self.is_lane(axis));
-        let near = self.lane(access).map(|axis| self.step(access, axis));
-        let near = near.filter(|&step| regular && !access.is_store && is_near(step, self.lanes as i64));
+        let near = lane.map(|axis| self.step(access, axis));
+        let near = near.filter(|&step| regular && is_near(step, self.lanes as i64));
         match () {
-            () if staged || regular && (!vectors || self.has_lanes(access)) => (parts, 0.0),
+            () if staged || in_steps && (!vectors || self.has_lanes(access)) => (parts, 0.0),
             // Lanes that read one element, each under its own gate: one load, and a select for each vector.
             () if regular && !access.is_store && self.is_broadcast(access) => (1.0, 0.0),
+            // The elements between the lanes are in the tile, too: whole vectors, interleaved by exchanges.
+            () if let Some(step) = near.filter(|&step| self.is_interleaved(access, step)) => {
+                (parts * (1.0 + (step as f64).log2()), 0.0)
+            }
             // Lanes a few elements apart are picked from whole vectors.
-            () if let Some(step) = near => (parts * 2.0 * step.abs() as f64, 0.0),
+            () if let Some(step) = near.filter(|_| !access.is_store) => (parts * 2.0 * step.abs() as f64, 0.0),
             // Turned in registers: as many exchanges as a lane's number has bits.
             () if regular && access.is_store && self.is_turned(access) => (parts * (1.0 + self.lanes.log2()), 0.0),
             () => (0.0, parts * if vectors { self.lanes } else { 1.0 }),
         }
+    }
+
+    /// Whether the axes of the tile fill the places between two lanes.
+    fn is_interleaved(&self, access: &Access, step: i64) -> bool {
+        let between = self.loops.tile(access.open).into_iter().filter(|&axis| {
+            let own = self.step(access, axis);
+            0 < own && own < step
+        });
+        let steps = between.map(|axis| (self.step(access, axis), self.loops.trips(axis) as i64));
+        step > 1 && Footprint::of(steps) == Footprint { run: step, rows: Default::default() }
     }
 
     /// Whether nothing in the tile moves the access.
@@ -510,18 +578,18 @@ impl<'a> Model<'a> {
 
     /// Axes around the copy of the Param that is read.
     fn stage(&self, access: &Access) -> Option<usize> {
-        let slot = slot(self.graph, access.buffer).filter(|_| !access.is_store)?;
+        // Where data decide, there is no copy.
+        let slot = slot(self.graph, access.buffer).filter(|_| !access.is_store && access.irregular == 0)?;
         self.space.stages.iter().find(|stage| stage.slot == slot).map(|stage| self.space.around(stage))
     }
 
     fn walk(&self, access: &Access) -> Walk {
-        let regular = access.is_regular(self.graph);
         let elements = self.graph.props(access.buffer).element_count().as_const();
         Walk {
             steps: (0..self.space.axes.len()).map(|axis| self.step(access, axis)).collect(),
             open: access.open,
             size: access.dtype.size() as f64,
-            regular,
+            irregular: access.irregular,
             of: access.buffer,
             packed: self.stage(access).is_some(),
             buffer: elements.map_or(f64::INFINITY, |count| count as f64 * access.dtype.size() as f64),
