@@ -40,6 +40,8 @@ pub(crate) const BYTES_PER_CYCLE: [f64; 2] = [32.0, 6.0];
 const SPILLED: f64 = 5.0;
 /// Vector loads that one under a mask takes as long as, on machines whose vectors have none: the mask is computed and applied.
 pub(super) const MASKED: f64 = 6.0;
+/// Instructions that halve the number of lanes that are left of a sum across a vector.
+const ACROSS: f64 = 2.0;
 /// Cycles of copying an element alone: the access, its address, and the loop.
 const SCALAR_COPY: f64 = 4.0;
 /// The same in squares that are transposed in registers: as many exchanges as a lane's number has bits, and lines that alias.
@@ -171,8 +173,20 @@ struct Model<'a> {
     widths: SmallVec<[f64; 12]>,
     /// Axes that vectors may lie along.
     along: SmallVec<[bool; 12]>,
-    /// Machine vectors of the tiles that were asked for: many values are inside of the same loops.
-    parts: RefCell<FxHashMap<RangeSet, f64>>,
+    /// Where the nodes are that were asked for: many are inside the same loops.
+    places: RefCell<FxHashMap<RangeSet, Place>>,
+}
+
+/// What all nodes inside the same Ranges have in common.
+#[derive(Clone, Copy)]
+struct Place {
+    /// How often they are executed.
+    times: f64,
+    /// Elements of their tile, and the machine vectors that these are.
+    elements: f64,
+    parts: f64,
+    /// The axis that the vectors lie along.
+    lane: Option<usize>,
 }
 
 /// Reduces that grow with a loop take one term a trip of it: their own Ranges are no loops, but that one.
@@ -245,7 +259,7 @@ impl<'a> Model<'a> {
             lanes: crate::lower::lanes(target, kernel.dtypes(graph)) as f64,
             widths: SmallVec::new(),
             along: SmallVec::new(),
-            parts: RefCell::default(),
+            places: RefCell::default(),
         };
         model.widths = (0..model.loops.count()).map(|axis| model.width(axis)).collect();
         model.along = model.choose_lanes();
@@ -264,19 +278,22 @@ impl<'a> Model<'a> {
         let mut copies = [0.0; 2];
         let needed = self.needed();
         for &node in self.kernel.order.iter().filter(|node| needed[node.index()]) {
-            let open = self.open(node);
-            let times = self.loops.times(open);
+            let times = self.place(self.open(node)).times;
             match self.graph.op(node) {
                 Op::Reduce => {
-                    let value = self.graph.source(node, 0);
-                    let open = self.open(value);
-                    let (times, parts) = (self.loops.times(open), self.parts(value));
+                    let Place { times, parts, .. } = self.place(self.open(self.graph.source(node, 0)));
                     estimate.arithmetic += times * parts / VECTOR;
                     let accumulators = self.accumulators(node, parts);
                     // Every accumulator waits for its own last sum.
                     let each = (parts / accumulators).max(1.0) * self.target.accumulators as f64;
                     estimate.latency += times * each.max(parts) / VECTOR;
                     estimate.accesses += times * self.spilled(node, accumulators) * SPILLED;
+                    if self.is_across(node) {
+                        let results = self.place(self.open(node));
+                        let each = ACROSS * self.lanes.log2();
+                        estimate.arithmetic += results.times * results.elements * each / VECTOR;
+                        body += results.elements * each;
+                    }
                     body += parts;
                 }
                 op if op.is_elementwise() && self.graph.dtype(node) != DType::Index => {
@@ -290,7 +307,7 @@ impl<'a> Model<'a> {
         for access in self.accesses {
             let staged = self.stage(access);
             let (vectors, lanes) = self.instructions(access, staged.is_some());
-            let times = self.loops.times(access.open);
+            let times = self.place(access.open).times;
             let masked = if staged.is_some() { 1.0 } else { self.masked(access) };
             let lines = vectors * self.lines(access) * masked;
             estimate.accesses += times * lines / if access.is_store { STORES } else { LOADS };
@@ -344,19 +361,13 @@ impl<'a> Model<'a> {
     /// The lanes of sources that have to be taken apart: their vectors lie along another axis than those of the node, which repeats
     /// each lane.
     fn lanes_apart(&self, node: NodeId) -> f64 {
-        let last_lane = |node: NodeId| self.loops.tile(self.open(node)).into_iter().rfind(|&axis| self.is_lane(axis));
-        let Some(own) = last_lane(node) else { return 0.0 };
-        let sources = self.graph.sources(node).iter().copied();
-        let apart = sources.filter(|&source| {
-            let is_other = last_lane(source).is_some_and(|lane| lane != own && self.widths[lane] > 1.0);
-            is_other && !self.loops.moves(own, self.open(source))
+        let Some(own) = self.place(self.open(node)).lane else { return 0.0 };
+        let sources = self.graph.sources(node).iter().map(|&source| self.open(source));
+        let apart = sources.filter(|&open| {
+            let is_other = self.place(open).lane.is_some_and(|lane| lane != own && self.widths[lane] > 1.0);
+            is_other && !self.loops.moves(own, open)
         });
-        apart.map(|source| self.loops.times(self.open(source)) * self.elements(source)).sum()
-    }
-
-    /// Elements of a value's tile.
-    fn elements(&self, node: NodeId) -> f64 {
-        self.loops.tile(self.open(node)).into_iter().map(|axis| self.loops.trips(axis)).product()
+        apart.map(|open| self.place(open)).map(|place| place.times * place.elements).sum()
     }
 
     /// Nodes that the loops compute: a read of a copy has no gate.
@@ -377,26 +388,17 @@ impl<'a> Model<'a> {
 
     /// Machine vectors of a value's tile.
     fn parts(&self, node: NodeId) -> f64 {
-        self.parts_over(self.open(node))
+        self.place(self.open(node)).parts
     }
 
-    fn parts_over(&self, open: RangeSet) -> f64 {
-        if let Some(&known) = self.parts.borrow().get(&open) {
-            return known;
-        }
-        let parts = self.count_parts(open);
-        self.parts.borrow_mut().insert(open, parts);
-        parts
-    }
-
-    fn count_parts(&self, open: RangeSet) -> f64 {
-        let tile = self.loops.tile(open);
-        let lane = tile.iter().rposition(|&axis| self.space.axes[axis].trips.is_some() && self.is_lane(axis));
-        let count: f64 = tile.iter().map(|&axis| self.loops.trips(axis)).product();
-        match lane {
-            Some(lane) => count / self.widths[tile[lane]],
-            None => count,
-        }
+    fn place(&self, open: RangeSet) -> Place {
+        *self.places.borrow_mut().entry(open).or_insert_with(|| {
+            let tile = self.loops.tile(open);
+            let elements: f64 = tile.iter().map(|&axis| self.loops.trips(axis)).product();
+            let lane = tile.into_iter().rfind(|&axis| self.is_lane(axis));
+            let width = lane.map_or(1.0, |lane| self.widths[lane]);
+            Place { times: self.loops.times(open), elements, parts: elements / width, lane }
+        })
     }
 
     /// As Select does: vectors lie along axes that some access is contiguous in; of those of one tile, along the ones
@@ -476,17 +478,21 @@ impl<'a> Model<'a> {
 
     /// The axis that the vectors of an access lie along.
     fn lane(&self, access: &Access) -> Option<usize> {
-        self.loops.tile(access.open).into_iter().rfind(|&axis| self.is_lane(axis))
+        self.place(access.open).lane
     }
 
     /// Accumulators of a Reduce that has `parts` machine vectors of terms; see
     /// [`share_accumulators`](crate::lower::select::share_accumulators).
     fn accumulators(&self, reduce: NodeId, parts: f64) -> f64 {
         let results = self.parts(reduce);
-        let lane =
-            self.loops.tile(self.open(self.graph.source(reduce, 0))).into_iter().rfind(|&axis| self.is_lane(axis));
-        let is_across = lane.is_some_and(|axis| !self.loops.moves(axis, self.open(reduce)));
-        if !is_across && is_shared(results as usize, parts as usize, self.target) { results } else { parts }
+        let is_shared = !self.is_across(reduce) && is_shared(results as usize, parts as usize, self.target);
+        if is_shared { results } else { parts }
+    }
+
+    /// Whether the lanes of a vector are terms of one result.
+    fn is_across(&self, reduce: NodeId) -> bool {
+        let lane = self.place(self.open(self.graph.source(reduce, 0))).lane;
+        lane.is_some_and(|axis| !self.loops.moves(axis, self.open(reduce)))
     }
 
     /// Lines of the caches that a vector lies in, on average.
@@ -523,18 +529,17 @@ impl<'a> Model<'a> {
             (step.saturating_mul(lanes), trips / lanes)
         });
         let distinct = Footprint::of(steps).elements() as f64;
-        distinct.min(self.parts_over(access.open))
+        distinct.min(self.place(access.open).parts)
     }
 
     /// Vector accesses and single lanes of one execution.
     fn instructions(&self, access: &Access, staged: bool) -> (f64, f64) {
         let regular = access.irregular == 0;
-        let parts = if regular { self.parts_of(access) } else { self.parts_over(access.open) };
+        let parts = if regular { self.parts_of(access) } else { self.place(access.open).parts };
         let lane = self.lane(access);
         // Data may decide where a vector is, as long as they do not where each of its lanes is.
         let in_steps = lane.is_none_or(|lane| !self.loops.moves(lane, access.irregular));
-        let tile = self.loops.tile(access.open);
-        let vectors = tile.iter().any(|&axis| self.is_lane(axis));
+        let vectors = lane.is_some();
         let near = lane.map(|axis| self.step(access, axis));
         let near = near.filter(|&step| regular && is_near(step, self.lanes as i64));
         match () {
@@ -613,7 +618,7 @@ impl<'a> Model<'a> {
     fn spilled(&self, reduce: NodeId, accumulators: f64) -> f64 {
         let open = self.open(self.graph.source(reduce, 0));
         let inside = self.accesses.iter().filter(|access| !access.is_store && access.open & !open == 0);
-        let kept = inside.map(|access| self.parts_over(access.open)).fold(f64::INFINITY, f64::min);
+        let kept = inside.map(|access| self.place(access.open).parts).fold(f64::INFINITY, f64::min);
         let kept = if kept.is_finite() { kept } else { 0.0 };
         (accumulators + kept + 1.0 - self.target.vector_registers as f64).max(0.0)
     }
