@@ -3,7 +3,7 @@
 use super::trial::Trial;
 use crate::Result;
 use crate::device;
-use crate::lower::optimize::descent::{descend, unscheduled};
+use crate::lower::optimize::descent::{VISITS, descend, unscheduled};
 use crate::lower::optimize::moves::{Candidate, candidate, neighbours};
 use crate::lower::optimize::{Estimate, OptOp, Scheduler, Space};
 use rustc_hash::FxHashSet;
@@ -62,7 +62,7 @@ pub fn survey(
     if !is_wanted(timing.samples[chosen].nanoseconds) {
         return Ok(None);
     }
-    let descended = |timing: &mut Timing, start: Vec<OptOp>| match descend(scheduler, start)
+    let descended = |timing: &mut Timing, start: Vec<OptOp>| match descend(scheduler, start, VISITS)
         .and_then(|(_, ops)| candidate(scheduler, ops))
     {
         Some(found) if timing.seen.contains(&found.space) => Ok(Some(chosen)),

@@ -28,6 +28,11 @@ impl AxisName {
     pub fn new(range: u16, part: u16) -> AxisName {
         AxisName { range, part }
     }
+
+    /// Whether both are parts of one Range.
+    pub(crate) fn is_beside(self, other: AxisName) -> bool {
+        self.range == other.range
+    }
 }
 
 impl fmt::Display for AxisName {

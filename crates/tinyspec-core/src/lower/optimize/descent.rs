@@ -2,48 +2,51 @@
 //! a step at a time. It asks nothing of what the kernel computes.
 
 use super::moves::{Candidate, candidate, neighbours};
-use super::{OptOp, Scheduler, Space, heuristics};
+use super::{Estimate, OptOp, Scheduler, heuristics};
 
 /// A schedule that takes so many times longer than the kernel's bound is improved.
 const REFINED: f64 = 1.5;
 /// A schedule that takes so many times longer is replaced if need be.
-const POOR: f64 = 3.0;
+const POOR: f64 = 2.0;
 /// Fraction of the usual estimate below which another schedule is taken: the model's own errors are smaller.
 const CLEARLY: f64 = 0.5;
 /// The same fraction for an improvement of the usual schedule, where the errors that both estimates share cancel.
 const IMPROVED: f64 = 0.6;
-/// The same fraction where the rules have found vectors: Select knows ways to load them that the model does not.
-const CLEARLY_WITH_VECTORS: f64 = 0.1;
 /// Fraction of the last estimate that a step has to get below.
 const STEP: f64 = 0.95;
 /// Nanoseconds of a kernel below which a better schedule would not earn back the time it takes to find one.
 const WORTH: f64 = 20_000.0;
 /// Vector instructions of a loop body, beyond which compiling it takes long.
 const LARGEST: f64 = 1500.0;
+/// Vector instructions of a loop body that count as much as all of its time.
+const CROWDED: f64 = 4000.0;
 /// Nodes estimated, over all schedules, before a descent ends: some 10 ms.
-const VISITS: usize = 60_000;
+pub(crate) const VISITS: f64 = 60_000.0;
+/// The same for each nanosecond that a run may save: a descent takes as long as a hundred runs save at most.
+const VISITS_PER_NANOSECOND: f64 = 0.6;
 
 /// The schedule that the model prefers, if it prefers another one clearly.
 pub(super) fn improve(scheduler: &Scheduler, ops: Vec<OptOp>) -> Vec<OptOp> {
-    // The model knows nothing of workgroups, and cannot tell where data or quotients lead.
-    if scheduler.target().workgroups.is_some() || !scheduler.is_regular() {
+    // The model knows nothing of workgroups.
+    if scheduler.target().workgroups.is_some() {
         return ops;
     }
     let Ok(space) = scheduler.space(&ops) else { return ops };
     let (usual, bound) = (scheduler.estimate(&space), scheduler.bound().on_one_thread());
+    let threads = usual.threads.max(1.0);
     let is_within = |estimate: f64, times: f64| estimate < times * bound;
     if usual.nanoseconds() < WORTH || is_within(usual.on_one_thread(), REFINED) {
         return ops;
     }
-    let refined = descend(scheduler, ops.clone()).filter(|(cost, _)| *cost < IMPROVED * usual.nanoseconds());
-    let least = refined.as_ref().map_or(usual.nanoseconds(), |(cost, _)| *cost);
-    let ops = refined.map_or(ops, |(_, refined)| refined);
-    if is_within(least * usual.threads.max(1.0), POOR) {
+    let saved = |usual: f64| (VISITS_PER_NANOSECOND * (usual - bound / threads)).min(VISITS);
+    let refined = descend(scheduler, ops.clone(), saved(usual.nanoseconds()))
+        .filter(|(cost, _)| *cost < IMPROVED * usual.nanoseconds());
+    let (least, ops) = refined.unwrap_or((usual.nanoseconds(), ops));
+    if is_within(least * threads, POOR) {
         return ops;
     }
-    let clearly = if has_vectors(scheduler, &space) { CLEARLY_WITH_VECTORS } else { CLEARLY };
-    match descend(scheduler, unscheduled(scheduler)) {
-        Some((cost, other)) if cost < clearly * least => other,
+    match descend(scheduler, unscheduled(scheduler), saved(least)) {
+        Some((cost, other)) if cost < CLEARLY * least => other,
         _ => ops,
     }
 }
@@ -53,29 +56,29 @@ pub(crate) fn unscheduled(scheduler: &Scheduler) -> Vec<OptOp> {
     heuristics::nontemporal(scheduler.graph(), scheduler.kernel(), scheduler.target()).into_iter().collect()
 }
 
-/// Takes steps from a schedule until none improves it; returns the last one with its estimate in nanoseconds.
-pub(crate) fn descend(scheduler: &Scheduler, start: Vec<OptOp>) -> Option<(f64, Vec<OptOp>)> {
+/// Takes steps from a schedule until none improves it, or it has estimated so many nodes; returns the last one with its estimate in nanoseconds.
+pub(crate) fn descend(scheduler: &Scheduler, start: Vec<OptOp>, most_visits: f64) -> Option<(f64, Vec<OptOp>)> {
     let mut best = candidate(scheduler, start)?;
-    let mut least = scheduler.estimate(&best.space).nanoseconds();
+    let mut least = score(&scheduler.estimate(&best.space));
     let mut visits = 0;
     loop {
         let others = neighbours(scheduler, &best.ops);
         visits += others.len() * scheduler.kernel().order.len();
-        if visits > VISITS {
+        if visits as f64 > most_visits {
             break;
         }
         let costs = others.into_iter().map(|other| (scheduler.estimate(&other.space), other));
         let fits = costs.filter(|(estimate, _)| estimate.code <= LARGEST);
-        let costs = fits.map(|(estimate, other)| (estimate.nanoseconds(), other));
+        let costs = fits.map(|(estimate, other)| (score(&estimate), other));
         let next: Option<(f64, Candidate)> = costs.min_by(|a, b| a.0.total_cmp(&b.0));
         let Some((cost, other)) = next.filter(|(cost, _)| *cost < STEP * least) else { break };
         (least, best) = (cost, other);
     }
-    Some((least, best.ops))
+    Some((scheduler.estimate(&best.space).nanoseconds(), best.ops))
 }
 
-/// Is the tile as large as a vector?
-fn has_vectors(scheduler: &Scheduler, space: &Space) -> bool {
-    let tile = space.axes.iter().filter(|axis| axis.is_tile()).map(|axis| axis.trips.unwrap_or(1));
-    tile.fold(1, i64::saturating_mul) >= scheduler.lanes()
+/// What a descent lowers: nanoseconds, and some more for code, which takes long to compile and crowds caches that the model does not
+/// know.
+fn score(estimate: &Estimate) -> f64 {
+    estimate.nanoseconds() * (1.0 + estimate.code / CROWDED)
 }

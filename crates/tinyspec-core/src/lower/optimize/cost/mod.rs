@@ -142,17 +142,23 @@ pub(crate) fn estimate(graph: &Graph, kernel: &Kernel, space: &Space, target: &T
     Model::new(graph, kernel, loops, target, carried, &accesses).estimate()
 }
 
-/// What a schedule of the kernel is at best: full vectors on one thread, and each element from memory once. `space` has no
-/// schedule yet.
+/// What a schedule of the kernel is at best: full vectors on one thread, each value computed once for the Ranges that it depends on,
+/// and each element from memory once. `space` has no schedule yet.
 pub(crate) fn bound(graph: &Graph, kernel: &Kernel, space: &Space, target: &Target) -> Estimate {
     let carried = Carried::of(kernel, |_| true);
     let accesses = carried.accesses(kernel);
     let model = Model::new(graph, kernel, Loops::new(kernel, space), target, carried, &accesses);
-    let scalar = model.estimate();
     let walks: Vec<Walk> = accesses.iter().map(|access| model.walk(access)).collect();
+    let computed = kernel.order.iter().map(|&node| match graph.op(node) {
+        Op::Reduce => model.loops.combinations(model.open(graph.source(node, 0))),
+        _ => model.loops.combinations(model.open(node)) * model.size(node),
+    });
+    let accessed = accesses
+        .iter()
+        .map(|access| model.loops.combinations(access.open) / if access.is_store { STORES } else { LOADS });
     Estimate {
-        arithmetic: scalar.arithmetic / model.lanes,
-        accesses: scalar.accesses / model.lanes,
+        arithmetic: computed.sum::<f64>() / VECTOR / model.lanes,
+        accesses: accessed.sum::<f64>() / model.lanes,
         memory: footprint::distinct(&walks, &model.loops) / BYTES_PER_CYCLE[1],
         threads: 1.0,
         ..Estimate::default()
@@ -296,12 +302,11 @@ impl<'a> Model<'a> {
                     }
                     body += parts;
                 }
-                op if op.is_elementwise() && self.graph.dtype(node) != DType::Index => {
-                    let size = if self.is_contracted(node) { 0.0 } else { self.sizes.size(self.graph, node) as f64 };
-                    estimate.arithmetic += (times * size * self.parts(node) + self.lanes_apart(node)) / VECTOR;
-                    body += size * self.parts(node);
+                _ => {
+                    let vectors = self.size(node) * self.parts(node);
+                    estimate.arithmetic += (times * vectors + self.lanes_apart(node)) / VECTOR;
+                    body += vectors;
                 }
-                _ => {}
             }
         }
         for access in self.accesses {
@@ -358,10 +363,20 @@ impl<'a> Model<'a> {
         }
     }
 
+    /// Whether a node is an elementwise value; index arithmetic is not counted.
+    fn is_computed(&self, node: NodeId) -> bool {
+        self.graph.op(node).is_elementwise() && self.graph.dtype(node) != DType::Index
+    }
+
+    /// Vector instructions of one vector of an elementwise value; 0 for what is none.
+    fn size(&self, node: NodeId) -> f64 {
+        if self.is_computed(node) && !self.is_contracted(node) { self.sizes.size(self.graph, node) as f64 } else { 0.0 }
+    }
+
     /// The lanes of sources that have to be taken apart: their vectors lie along another axis than those of the node, which repeats
     /// each lane.
     fn lanes_apart(&self, node: NodeId) -> f64 {
-        let Some(own) = self.place(self.open(node)).lane else { return 0.0 };
+        let Some(own) = self.place(self.open(node)).lane.filter(|_| self.is_computed(node)) else { return 0.0 };
         let sources = self.graph.sources(node).iter().map(|&source| self.open(source));
         let apart = sources.filter(|&open| {
             let is_other = self.place(open).lane.is_some_and(|lane| lane != own && self.widths[lane] > 1.0);
