@@ -6,7 +6,7 @@ use crate::device;
 use crate::lower::optimize::descent::{VISITS, descend, unscheduled};
 use crate::lower::optimize::moves::{Candidate, candidate, neighbours};
 use crate::lower::optimize::{Estimate, OptOp, Scheduler, Space};
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 /// Instructions of a loop body beyond which a schedule is not compiled.
 const LARGEST: f64 = 1500.0;
@@ -45,6 +45,23 @@ pub struct Survey {
 /// neighbours of the fastest ones, and random ones. `random(n)` is a number below `n`. `None` where a kernel cannot be tried: its sizes
 /// are named, memory is short, or `is_wanted` says no to the time of the chosen schedule, in nanoseconds.
 ///
+/// ```
+/// use tinyspec_core::lower::{optimize::Scheduler, rangeify::rangeify};
+/// use tinyspec_core::search::survey;
+/// use tinyspec_core::{Function, Spec};
+/// use tinyspec_ir::{DType, Dim, Graph};
+///
+/// let sums = Function::trace(&[Spec::new(DType::F32, &[64.into(), 64.into()] as &[Dim])], |x| vec![x[0].sum(1, false)])?;
+/// let target = tinyspec_backends::Processor::chosen()?.target(1);
+/// let schedule = rangeify(sums.body().graph(), sums.body().outputs(), &target)?;
+/// let mut kernel = Graph::new();
+/// let sink = kernel.import(&schedule.graph, &[schedule.calls[0].kernel], |_, _| Ok(None))?[0];
+/// let scheduler = Scheduler::new(kernel, sink, &target)?;
+/// let found = survey(&scheduler, "sums", "cpu", 6, &mut |below| 7 % below, &|_| true)?.unwrap();
+/// println!("{:.0} ns, {} schedules", found.samples[found.chosen].nanoseconds, found.samples.len());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// When there is no such device, it fails, or the kernel does not compile without a schedule.
 pub fn survey(
@@ -57,20 +74,14 @@ pub fn survey(
 ) -> Result<Option<Survey>> {
     let device = device::device(device_name)?;
     let Some(trial) = Trial::new(scheduler, name, &device)? else { return Ok(None) };
-    let mut timing = Timing { trial, samples: Vec::new(), seen: FxHashSet::default(), least: f64::INFINITY };
+    let mut timing = Timing { trial, samples: Vec::new(), numbers: FxHashMap::default(), least: f64::INFINITY };
     let Some(chosen) = timing.take(candidate(scheduler, scheduler.heuristics()))? else { return Ok(None) };
     if !is_wanted(timing.samples[chosen].nanoseconds) {
         return Ok(None);
     }
-    let descended = |timing: &mut Timing, start: Vec<OptOp>| match descend(scheduler, start, VISITS)
-        .and_then(|(_, ops)| candidate(scheduler, ops))
-    {
-        Some(found) if timing.seen.contains(&found.space) => Ok(Some(chosen)),
-        found => timing.take(found),
-    };
-    let start = timing.samples[chosen].ops.clone();
-    let refined = descended(&mut timing, start)?;
-    let generic = descended(&mut timing, unscheduled(scheduler))?;
+    let descended = |start| descend(scheduler, start, VISITS).and_then(|(_, ops)| candidate(scheduler, ops));
+    let refined = timing.take(descended(timing.samples[chosen].ops.clone()))?;
+    let generic = timing.take(descended(unscheduled(scheduler)))?;
     // A third near the best, by the model's order; a third near any, at random; a third from nothing.
     let rounds = count / 6;
     for _ in 0..rounds {
@@ -97,26 +108,32 @@ pub fn survey(
 struct Timing<'a> {
     trial: Trial<'a>,
     samples: Vec<Sample>,
-    seen: FxHashSet<Space>,
+    /// The numbers of the samples; none for what could not be timed.
+    numbers: FxHashMap<Space, Option<usize>>,
     /// The least estimate.
     least: f64,
 }
 
 impl Timing<'_> {
-    /// Times a schedule unless it is known, hopeless or too large; returns its number.
+    /// The number of a schedule, which is timed unless it is known, hopeless or too large.
     fn take(&mut self, candidate: Option<Candidate>) -> Result<Option<usize>> {
-        let Some(candidate) = candidate.filter(|candidate| !self.seen.contains(&candidate.space)) else {
-            return Ok(None);
-        };
+        let Some(candidate) = candidate else { return Ok(None) };
+        if let Some(&known) = self.numbers.get(&candidate.space) {
+            return Ok(known);
+        }
         let estimate = self.trial.scheduler().estimate(&candidate.space);
-        if !self.samples.is_empty() && (estimate.code > LARGEST || estimate.nanoseconds() > HOPELESS * self.least) {
+        let is_hopeless = estimate.code > LARGEST || estimate.nanoseconds() > HOPELESS * self.least;
+        if is_hopeless && !self.samples.is_empty() {
             return Ok(None);
         }
-        self.seen.insert(candidate.space.clone());
-        let Some(nanoseconds) = self.trial.measure(&candidate, f64::INFINITY)? else { return Ok(None) };
-        self.least = self.least.min(estimate.nanoseconds());
-        self.samples.push(Sample { ops: candidate.ops, estimate, nanoseconds });
-        Ok(Some(self.samples.len() - 1))
+        let nanoseconds = self.trial.measure(&candidate, f64::INFINITY)?;
+        let number = nanoseconds.map(|_| self.samples.len());
+        self.numbers.insert(candidate.space, number);
+        if let Some(nanoseconds) = nanoseconds {
+            self.least = self.least.min(estimate.nanoseconds());
+            self.samples.push(Sample { ops: candidate.ops, estimate, nanoseconds });
+        }
+        Ok(number)
     }
 
     /// Times again, in turn, those that are judged and those that they are judged by: other programs disturb the clock.
@@ -157,7 +174,7 @@ impl Timing<'_> {
     ) -> Result<()> {
         let scheduler = self.trial.scheduler();
         let mut next = neighbours(scheduler, ops);
-        next.retain(|next| !self.seen.contains(&next.space));
+        next.retain(|next| !self.numbers.contains_key(&next.space));
         match random {
             None => next.sort_by_cached_key(|next| scheduler.estimate(&next.space).nanoseconds() as u64),
             Some(random) => {
@@ -175,15 +192,4 @@ impl Timing<'_> {
         }
         Ok(())
     }
-}
-
-/// The time of one schedule of a kernel on a device, in nanoseconds. `None` where the kernel cannot be tried, or computes something else.
-///
-/// # Errors
-/// When there is no such device, it fails, or the ops do not fit.
-pub fn time(scheduler: &Scheduler, name: &str, device_name: &str, ops: &[OptOp]) -> Result<Option<f64>> {
-    let device = device::device(device_name)?;
-    let Some(trial) = Trial::new(scheduler, name, &device)? else { return Ok(None) };
-    let space = scheduler.space(ops)?;
-    trial.measure(&Candidate { ops: ops.to_vec(), space }, f64::INFINITY)
 }

@@ -104,7 +104,9 @@ fn products_of_narrow_integers() -> Result<(), Error> {
     };
     let wide = |x: Tensor| x.realize().map(|x| x.cast(DType::I32));
     for (a, b) in NARROW.iter().flat_map(|&a| NARROW.map(|b| (a, b))) {
-        for [rows, columns, inner] in [[64, 96, 64], [37, 67, 30], [9, 130, 7], [33, 5, 65], [24, 48, 4], [1, 40, 36]] {
+        for [rows, columns, inner] in
+            [[64, 96, 64], [37, 67, 30], [9, 130, 7], [33, 5, 65], [24, 48, 4], [1, 40, 36], [34, 50, 35]]
+        {
             let products = || {
                 let left = wide(factor(&[rows, inner], a, 3))?;
                 let right = wide(factor(&[inner, columns], b, 5))?;

@@ -77,7 +77,8 @@ pub struct Space {
     pub(super) no_locals: bool,
     /// Some Reduce grows from trip to trip.
     pub(super) carries: bool,
-    /// All Reduces are over the same ranges, so that loops over these can be around those over outputs.
+    /// All Reduces are over the same ranges and vary with all outputs, so that loops over these ranges can be around those over
+    /// outputs.
     alike: bool,
     /// Params that may be staged: read, never written.
     params: Vec<u32>,
@@ -107,7 +108,10 @@ impl Space {
         let carries = kernel.reductions.iter().any(|reduction| reduction.carried.is_some());
         let mut reduced = kernel.reductions.iter().map(|reduction| &reduction.ranges);
         let first = reduced.next();
-        let alike = first.is_some_and(|first| reduced.all(|other| other == first)) && kernel.nests.len() == 1;
+        let vary =
+            |range: &NodeId| kernel.reductions.iter().all(|reduction| reduction.outer & kernel.live.bit(*range) != 0);
+        let alike = first.is_some_and(|first| reduced.all(|other| other == first))
+            && matches!(&kernel.nests[..], [nest] if nest.ranges.iter().all(vary));
         let (axes, origins, stages) = (Vec::new(), Vec::new(), Vec::new());
         let (words, pipelined, blocks, lengths) = (None, None, None, None);
         let mut space = Space {

@@ -187,6 +187,19 @@ impl Indices {
         self.scale(larger, -1)
     }
 
+    /// An index, moved into `0..size` if it is made of data that may lie outside: quotients of small numbers take 32 bits.
+    pub(super) fn data_within(&mut self, a: NodeId, size: i64) -> Result<NodeId> {
+        let form = self.form(a);
+        let (least, greatest) = form.bounds(&self.graph);
+        let is_data = form.atoms().any(|atom| placeholder_of(self.graph.arg(atom)).is_some());
+        if !is_data || least >= 0 && greatest < size.into() || size < 1 {
+            return Ok(a);
+        }
+        let [first, last] = [0, size - 1].map(|number| self.number(number));
+        let a = self.maximum(a, first)?;
+        self.minimum(a, last)
+    }
+
     /// `a` as `sign · range + rest` with a sign of 1 or -1 and a rest that does not depend on the Range.
     pub(super) fn without(&mut self, a: NodeId, range: NodeId) -> Result<Option<(i64, NodeId)>> {
         let form = self.form(a);

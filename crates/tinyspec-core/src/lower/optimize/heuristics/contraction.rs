@@ -334,7 +334,7 @@ impl Planner<'_> {
     pub(super) fn tile(mut self, tile: &Contraction) -> Self {
         let width = tile.vectors * self.lanes_of(tile);
         if self.are_tiled(tile) {
-            self.words();
+            self.words(self.are_read_once(tile));
         }
         for &origin in &tile.inside {
             self.split(origin, self.trips(origin), AxisType::Upcast);
@@ -357,7 +357,7 @@ impl Planner<'_> {
 
     /// Rows are copied where windows share them, where they are turned, and where they are converted.
     fn copies_rows(&self, tile: &Contraction) -> bool {
-        let are_read_once = self.is_read_once(tile.panel) && self.is_read_once(tile.rows);
+        let are_read_once = self.are_read_once(tile);
         let are_tiled = self.are_tiled(tile);
         let is_turned = || tile.heights.first().is_some_and(|&(origin, _)| self.is_turned(tile.rows, origin));
         let is_converted = || {
@@ -365,6 +365,10 @@ impl Planner<'_> {
                 || self.kernel.widened(self.graph, self.kernel.accesses[tile.rows].node).is_some()
         };
         !self.windows(tile.rows).is_empty() || are_read_once && are_tiled && (is_turned() || is_converted())
+    }
+
+    fn are_read_once(&self, tile: &Contraction) -> bool {
+        self.is_read_once(tile.panel) && self.is_read_once(tile.rows)
     }
 
     /// There is more than one tile of rows.
@@ -375,8 +379,8 @@ impl Planner<'_> {
     }
 
     /// As many terms at once as a word holds, where the target has an instruction for them: along the range that is contiguous in
-    /// memory, if there is one.
-    fn words(&mut self) {
+    /// memory, if there is one. `are_copied` says that both operands are.
+    fn words(&mut self, are_copied: bool) {
         let Some(product) = self.kernel.product.as_ref() else { return };
         let Some(trips) = product.on(self.target).map(|numbers| words::count(numbers) as i64) else { return };
         let accesses = self.kernel.accesses.iter().filter(|access| product.loads.contains(&access.node));
@@ -384,10 +388,10 @@ impl Planner<'_> {
         let ranges = product.ranges.iter().copied().filter(|&range| {
             self.space.origin(range).is_some_and(|origin| self.trips(origin) > 1 && !self.space.origins[origin].merged)
         });
-        // A contiguous range that does not divide into words would need scalar loads for its last word.
+        // A contiguous range that does not divide into words needs scalar loads for its last word: only a copy repays them.
         let is_whole = |range: NodeId| self.space.origin(range).is_some_and(|origin| self.trips(origin) % trips == 0);
         let is_apart = |range: NodeId| accesses.iter().all(|access| access.index.coefficient(range).abs() != 1);
-        let ranges = ranges.filter(|&range| is_whole(range) || is_apart(range));
+        let ranges = ranges.filter(|&range| are_copied || is_whole(range) || is_apart(range));
         let nearest =
             ranges.min_by_key(|&range| accesses.iter().map(|access| access.index.coefficient(range).abs()).min());
         let axis = nearest.and_then(|range| self.space.origin(range)).and_then(|origin| self.axis(origin));
