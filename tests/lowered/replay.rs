@@ -54,7 +54,9 @@ fn replay(kernel: &Kernel, target: &Target) -> Vec<OptOp> {
         let space = scheduler.space(&ops).unwrap_or_else(|error| panic!("{name}: {error}"));
         let Scheduled { graph, sink, copies } = scheduler.build_all(&space).unwrap();
         let sinks = copies.iter().map(|copy| copy.sink).chain([sink]);
-        let lowered = sinks.map(|sink| finish(graph.clone(), sink, "kernel", target).unwrap());
+        let refused =
+            |error| panic!("{name}: {}: {error}", ops.iter().map(OptOp::to_string).collect::<Vec<_>>().join("; "));
+        let lowered = sinks.map(|sink| finish(graph.clone(), sink, "kernel", target).unwrap_or_else(refused));
         let hashes = lowered.map(|lowered| lowered.graph.content_hash(&[lowered.linear]));
         (hashes.collect::<Vec<ContentHash>>(), ops)
     };

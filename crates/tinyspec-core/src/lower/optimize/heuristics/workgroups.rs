@@ -74,10 +74,42 @@ impl Planner<'_> {
         outputs.sort_by_key(|&origin| !self.is_contiguous(origin));
         let threads = (limits.warp as i64 * WARPS).min(limits.size as i64);
         match self.sums(&outputs, limits).filter(|_| carried.is_empty()) {
-            Some(sums) => self.share_sums(&sums, limits, threads),
+            Some(sums) => return self.share_sums_in_local(&sums, limits, threads),
             None => self.share_results(&outputs, if carried.is_empty() { self.lanes() } else { 1 }, threads),
         }
         self.ops
+    }
+
+    /// Shares sums among as many threads as LOCAL memory has room for.
+    fn share_sums_in_local(self, sums: &Sums, limits: &Workgroups, threads: i64) -> Vec<OptOp> {
+        let mut most = limits.size as i64;
+        loop {
+            let mut shared = self.clone();
+            shared.share_sums(sums, limits, threads, most);
+            if most <= 1 || shared.partial_sums() <= limits.local_bytes as i64 {
+                return shared.ops;
+            }
+            most /= 2;
+        }
+    }
+
+    /// Bytes of the partial sums that the threads of a workgroup exchange.
+    fn partial_sums(&self) -> i64 {
+        let trips = |kinds: &[AxisType], ranges: RangeSet| {
+            let is_own = |axis: &&Axis| {
+                kinds.contains(&axis.kind) && self.kernel.live.bit(self.space.origins[axis.origin].range) & ranges != 0
+            };
+            let own = self.space.axes.iter().filter(is_own).filter_map(|axis| axis.trips);
+            own.fold(1i64, i64::saturating_mul)
+        };
+        let bytes = self.kernel.reductions.iter().map(|reduction| {
+            let terms = reduction.ranges.iter().fold(0, |set, &range| set | self.kernel.live.bit(range));
+            let parts = trips(&[AxisType::GroupReduce], terms);
+            let results = trips(&[AxisType::Local, AxisType::Warp, AxisType::Upcast], reduction.outer);
+            let size = self.graph.dtype(reduction.node).size() as i64;
+            if parts > 1 { parts.saturating_mul(results).saturating_mul(size) } else { 0 }
+        });
+        bytes.fold(0, i64::saturating_add)
     }
 
     /// The sums that are long enough to share; none where there are none.
@@ -166,7 +198,7 @@ impl Planner<'_> {
     }
 
     /// A team of threads shares each sum, and the results that follow from it.
-    fn share_sums(&mut self, sums: &Sums, limits: &Workgroups, threads: i64) {
+    fn share_sums(&mut self, sums: &Sums, limits: &Workgroups, threads: i64, most_threads: i64) {
         let tile = self.tile_sharing(sums, limits);
         let (outside, inside) = (self.trips_of(&sums.outside) / tile, self.trips_of(&sums.inside));
         let fills = |results: i64, threads: i64| results.saturating_mul(threads) >= limits.capacity() as i64;
@@ -182,6 +214,7 @@ impl Planner<'_> {
                 (1, most, if fills(outside / self.lanes(), most) { self.lanes() } else { 1 })
             }
         };
+        let (least, most) = (least.min(most_threads), most.min(most_threads));
         let mut team = least;
         while team * 2 <= most && !fills(outside / lanes, team) {
             team *= 2;
