@@ -2,14 +2,16 @@
 //! a step at a time. It asks nothing of what the kernel computes.
 
 use super::moves::{Candidate, candidate, neighbours};
-use super::{Estimate, OptOp, Scheduler, heuristics};
+use super::{Estimate, OptOp, Scheduler, Space, heuristics};
 
 /// A schedule that takes so many times longer than the kernel's bound is improved.
 const REFINED: f64 = 1.5;
 /// A schedule that takes so many times longer is replaced if need be.
-const POOR: f64 = 2.0;
+const POOR: f64 = 3.0;
 /// Fraction of the usual estimate below which another schedule is taken: the model's own errors are smaller.
 const CLEARLY: f64 = 0.5;
+/// The same fraction where the rules have found vectors: Select knows ways to load them that the model does not.
+const CLEARLY_WITH_VECTORS: f64 = 0.1;
 /// The same fraction for an improvement of the usual schedule, where the errors that both estimates share cancel.
 const IMPROVED: f64 = 0.6;
 /// Fraction of the last estimate that a step has to get below.
@@ -27,8 +29,8 @@ const VISITS_PER_NANOSECOND: f64 = 0.6;
 
 /// The schedule that the model prefers, if it prefers another one clearly.
 pub(super) fn improve(scheduler: &Scheduler, ops: Vec<OptOp>) -> Vec<OptOp> {
-    // The model knows nothing of workgroups.
-    if scheduler.target().workgroups.is_some() {
+    // The model knows nothing of workgroups, and too little of accesses that quotients move.
+    if scheduler.target().workgroups.is_some() || !scheduler.is_regular() {
         return ops;
     }
     let Ok(space) = scheduler.space(&ops) else { return ops };
@@ -45,8 +47,9 @@ pub(super) fn improve(scheduler: &Scheduler, ops: Vec<OptOp>) -> Vec<OptOp> {
     if is_within(least * threads, POOR) {
         return ops;
     }
+    let clearly = if has_vectors(scheduler, &space) { CLEARLY_WITH_VECTORS } else { CLEARLY };
     match descend(scheduler, unscheduled(scheduler), saved(least)) {
-        Some((cost, other)) if cost < CLEARLY * least => other,
+        Some((cost, other)) if cost < clearly * least => other,
         _ => ops,
     }
 }
@@ -81,4 +84,10 @@ pub(crate) fn descend(scheduler: &Scheduler, start: Vec<OptOp>, most_visits: f64
 /// know.
 fn score(estimate: &Estimate) -> f64 {
     estimate.nanoseconds() * (1.0 + estimate.code / CROWDED)
+}
+
+/// Is the tile as large as a vector?
+fn has_vectors(scheduler: &Scheduler, space: &Space) -> bool {
+    let tile = space.axes.iter().filter(|axis| axis.is_tile()).map(|axis| axis.trips.unwrap_or(1));
+    tile.fold(1, i64::saturating_mul) >= scheduler.lanes()
 }

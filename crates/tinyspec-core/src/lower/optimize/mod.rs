@@ -189,6 +189,16 @@ impl<'t> Scheduler<'t> {
         cost::estimate(&self.graph, &self.kernel, space, self.target)
     }
 
+    /// Do Ranges alone decide, linearly, where the kernel reads and writes?
+    fn is_regular(&self) -> bool {
+        self.kernel.accesses.iter().all(|access| access.is_regular(&self.graph))
+    }
+
+    /// Lanes of its vectors.
+    fn lanes(&self) -> i64 {
+        super::lanes(self.target, self.kernel.dtypes(&self.graph)) as i64
+    }
+
     /// A lower bound on the time of any schedule on one thread, by the same cost model.
     fn bound(&self) -> Estimate {
         let space = Space::new(&self.graph, &self.kernel, self.target);
