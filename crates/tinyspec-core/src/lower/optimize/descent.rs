@@ -65,7 +65,10 @@ pub(crate) fn descend(scheduler: &Scheduler, start: Vec<OptOp>, most_visits: f64
     let mut least = score(&scheduler.estimate(&best.space));
     let mut visits = 0;
     loop {
-        let others = neighbours(scheduler, &best.ops);
+        let mut others = neighbours(scheduler, &best.ops);
+        // The model does not count what results in memory cost.
+        let sums_rows = best.space.sums_rows();
+        others.retain(|other| sums_rows || !other.space.sums_rows());
         visits += others.len() * scheduler.kernel().order.len();
         if visits as f64 > most_visits {
             break;
