@@ -1,8 +1,8 @@
 //! `cargo bench -- schedules`: how good the schedules are that are chosen without measuring. For each kernel of the blocks and their
 //! gradients, a few dozen schedules are timed on one thread: the chosen one, the one that the cost model finds alone, neighbours of
-//! the fastest, random ones. `cargo bench -- schedules/scans` takes the blocks whose names begin so.
+//! the fastest, and random ones. `cargo bench -- schedules/scans` selects blocks by the prefix of their names.
 //!
-//! *Regret* is the time of a choice over that of the fastest schedule timed.
+//! *Regret* is how many times longer a chosen schedule takes than the fastest one that was timed.
 
 use std::collections::{BTreeMap, HashSet};
 use std::error::Error;
@@ -10,20 +10,21 @@ use std::sync::Arc;
 use std::{env, fs};
 
 use serde_json::json;
+use tinyspec::Function;
 use tinyspec::backends::cpu::CpuRuntime;
 use tinyspec::backends::llvm::LlvmCompiler;
 use tinyspec::backends::{Processor, Target};
 use tinyspec::ir::function::inline_all;
 use tinyspec::ir::rewrite::Rewriter;
 use tinyspec::ir::{ContentHash, Graph, NodeId, rules};
-use tinyspec::{Dim, Function, Spec, Tensor, grad};
 use tinyspec_core::lower::kernel::is_ordered;
 use tinyspec_core::lower::optimize::Scheduler;
 use tinyspec_core::lower::rangeify;
 use tinyspec_core::search::{Sample, Survey, survey};
 
-use crate::blocks::block::Block;
+use crate::blocks::block::{Block, Random};
 use crate::blocks::families;
+use crate::blocks::traced::functions;
 
 type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
@@ -31,9 +32,9 @@ type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 const SCHEDULES: usize = 36;
 /// Schedules of a kernel that are compared with each other.
 const COMPARED: usize = 30;
-/// Kernels whose chosen schedule takes less are not judged: a launch takes as long, in nanoseconds.
+/// Nanoseconds of the chosen schedule below which a kernel is left out, because the launch dominates.
 const SHORTEST: f64 = 3_000.0;
-/// And those that take more, since their search would take all the time.
+/// Nanoseconds above which a kernel is left out, because timing its schedules would take too long.
 const LONGEST: f64 = 60e6;
 /// Where the samples are kept, a line each.
 const FILE: &str = "target/tinyspec-schedules.jsonl";
@@ -57,14 +58,8 @@ pub fn run() -> Result<()> {
     let parts: Vec<String> =
         env::args().skip(1).filter_map(|argument| argument.strip_prefix("schedules").map(String::from)).collect();
     let is_selected = |name: &str| parts.iter().any(|part| format!("/{name}").starts_with(part.as_str()));
-    // xorshift
-    let mut state = 0x9E37_79B9_7F4A_7C15u64;
-    let mut random = |below: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 20) as usize % below
-    };
+    let mut drawn = Random(0x9E37_79B9_7F4A_7C15);
+    let mut random = |below: usize| drawn.next() as usize % below;
     let mut known: HashSet<ContentHash> = HashSet::new();
     let (mut judged, mut lines) = (Vec::new(), String::new());
     println!(
@@ -90,7 +85,7 @@ pub fn run() -> Result<()> {
                     "{}\n",
                     json!({
                         "kernel": kernel.name, "chosen": number == survey.chosen, "refined": Some(number) == survey.refined,
-                    "generic": Some(number) == survey.generic, "ops": text(sample), "measured": sample.nanoseconds,
+                        "generic": Some(number) == survey.generic, "ops": text(sample), "measured": sample.nanoseconds,
                         "estimate": sample.estimate.nanoseconds(), "limit": sample.estimate.limit(),
                     })
                 ));
@@ -171,7 +166,7 @@ impl Judged {
     }
 }
 
-/// A third within 1.3 times of the best, a third up to three times, a third any.
+/// A third of them within 1.3 times the best time, a third within three times, a third slower than that.
 fn compared(samples: &[Sample], best: f64) -> Vec<&Sample> {
     let mut left: Vec<&Sample> = samples.iter().collect();
     let mut compared: Vec<&Sample> = Vec::new();
@@ -231,32 +226,11 @@ fn summary(judged: &[Judged]) {
 
 /// The kernels of a block and of its training step.
 fn kernels(block: &Block, target: &Target) -> Result<Vec<(String, Graph, NodeId)>> {
-    let forward = traced(block, |inputs| (block.ours)(inputs))?;
-    let mut all = of_function(&block.name, &forward, target)?;
-    if !block.train.is_empty() {
-        let train = traced(block, |inputs| {
-            let loss = (block.ours)(inputs)[0].sum(.., false);
-            let wanted = block.inputs.iter().zip(inputs).filter(|((name, _), _)| block.train.contains(&name.as_str()));
-            let wanted: Vec<&Tensor> = wanted.map(|(_, input)| input).collect();
-            grad(&loss, &wanted).unwrap_or_default()
-        })?;
-        all.extend(of_function(&format!("{}/train", block.name), &train, target)?);
+    let mut all = Vec::new();
+    for (name, function) in functions(block)? {
+        all.extend(of_function(&name, &function, target)?);
     }
     Ok(all)
-}
-
-fn traced(block: &Block, body: impl FnOnce(&[Tensor]) -> Vec<Tensor>) -> Result<Function> {
-    let specs: Vec<Spec> = block
-        .inputs
-        .iter()
-        .map(|(_, input)| {
-            Spec::new(
-                input.dtype,
-                input.shape.iter().map(|&size| Dim::from(size as i64)).collect::<Vec<Dim>>().as_slice(),
-            )
-        })
-        .collect();
-    Ok(Function::trace(&specs, body)?)
 }
 
 fn of_function(name: &str, function: &Function, target: &Target) -> Result<Vec<(String, Graph, NodeId)>> {

@@ -6,6 +6,7 @@
 pub mod block;
 pub mod families;
 pub mod rows;
+pub mod traced;
 
 use std::env;
 use std::error::Error;

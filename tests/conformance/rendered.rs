@@ -1,5 +1,5 @@
-//! Devices that interpret what is lowered for another machine, and also generate that machine's code for each kernel. Code for
-//! GPUs is checked: every access names its address space, there is no stack, and the launch bounds are the kernel's.
+//! Devices that interpret what is lowered for another machine, and also generate that machine's code for each kernel. GPU code must
+//! use explicit address spaces for all accesses, must not use a stack, and must declare the kernel's launch bounds.
 
 use std::sync::Arc;
 use tinyspec::backends::interpreter::linear::{InterpreterCompiler, InterpreterRuntime};

@@ -22,8 +22,8 @@ pub(crate) enum Durability {
 
 /// Writes a file, or replaces it: readers find the old contents or the new ones.
 ///
-/// Links are followed, and a file that is replaced keeps its permissions. Anything but a regular file, such as a pipe or
-/// `/dev/null`, is written to directly.
+/// Follows symbolic links and preserves the permissions of an existing file. Anything that is not a regular file, such as a pipe
+/// or `/dev/null`, is written to directly.
 ///
 /// # Errors
 /// As creating, writing or renaming a file; the old contents are untouched then.

@@ -133,7 +133,7 @@ fn target_machine(isa: &Isa, without: &str) -> Result<TargetMachine, LlvmError> 
             CodeModel::Default,
         )
         .ok_or_else(|| error(format!("no code generator for processor `{name}`")))?;
-    // On AArch64, FastISel crashes on some address computations.
+    // FastISel for AArch64 crashes on some address computations.
     if isa.architecture == Architecture::X86_64 {
         // SAFETY: the target machine is alive.
         unsafe { llvm_sys::target_machine::LLVMSetTargetMachineFastISel(target_machine.as_mut_ptr(), 1) };

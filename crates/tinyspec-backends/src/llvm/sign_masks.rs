@@ -3,7 +3,7 @@
 //! 16 to 31, so it reads a wrong register (llvm-project issue 191304). And the mask itself is lost, even if it is shifted in
 //! place and read again (issue 198197).
 //!
-//! Affected code is generated again without the instruction set that `vpmov*2m` belongs to.
+//! Affected code is generated again with the feature disabled that provides `vpmov*2m`.
 
 use super::machine::Output;
 use crate::processor::{Architecture, Isa};
@@ -11,7 +11,7 @@ use crate::processor::{Architecture, Isa};
 /// The release with both bugs; they are fixed in the next one.
 const RELEASE: u32 = 22;
 
-/// The instruction sets to disable, in LLVM's notation; `None` if the code is not affected.
+/// The features to disable, in LLVM's notation; `None` if the code is not affected.
 pub(super) fn to_avoid(isa: &Isa, release: u32, output: Output, code: &[u8]) -> Option<&'static str> {
     if release != RELEASE || isa.architecture != Architecture::X86_64 || !isa.has("avx512dq") {
         return None;

@@ -1,4 +1,4 @@
-//! Many schedules of one kernel, timed: what the cost model and the heuristics are judged by.
+//! Many schedules of one kernel, timed, to judge the cost model and the heuristics.
 
 use super::trial::Trial;
 use crate::Result;
@@ -10,9 +10,9 @@ use rustc_hash::FxHashMap;
 
 /// Instructions of a loop body beyond which a schedule is not compiled.
 const LARGEST: f64 = 1500.0;
-/// A schedule whose estimate is this many times the best one is not timed.
+/// A schedule is not timed if its estimate is this many times the best one.
 const HOPELESS: f64 = 64.0;
-/// Rounds in which the fastest are timed again.
+/// How often the schedules that decide are timed again.
 const ROUNDS: usize = 3;
 /// The most steps of a random walk.
 const STEPS: usize = 6;
@@ -35,9 +35,9 @@ pub struct Survey {
     pub samples: Vec<Sample>,
     /// The one that is chosen without measuring.
     pub chosen: usize,
-    /// The one that the cost model makes of that, step by step.
+    /// The chosen one, improved step by step by the cost model.
     pub refined: Option<usize>,
-    /// The one that the cost model finds alone, step by step from no schedule at all.
+    /// The one that the cost model finds step by step from no schedule.
     pub generic: Option<usize>,
 }
 
@@ -136,7 +136,7 @@ impl Timing<'_> {
         Ok(number)
     }
 
-    /// Times again, in turn, those that are judged and those that they are judged by: other programs disturb the clock.
+    /// Times the schedules that decide again, in turn, because other programs disturb the clock.
     fn repeat(&mut self, chosen: usize, others: impl Iterator<Item = usize>) -> Result<()> {
         let first = |key: fn(&Sample) -> f64| {
             let mut order: Vec<usize> = (0..self.samples.len()).collect();

@@ -38,9 +38,8 @@ fn broadcast(graph: &mut Graph, x: NodeId, node: NodeId) -> Option<NodeId> {
 
 /// Ones of the shape of `node`.
 fn ones(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
-    let shape = graph.props(node).shape.clone();
     let one = graph.constant(Const::float(graph.dtype(node), 1.0));
-    movement::expand(graph, one, &shape).ok()
+    broadcast(graph, one, node)
 }
 
 /// Exactly this float, bit for bit, in every element.

@@ -1,4 +1,4 @@
-//! Reduces of Reduces: another order of the same sum.
+//! Reduces: nested ones in another order, and terms or results that need not be computed one by one.
 
 use crate::masks::{repeated, varies};
 use crate::ops::creation::arange_dim;
@@ -37,7 +37,7 @@ rules! {
     }
 }
 
-/// Results that are equal along an axis, because the terms do not vary along it, are computed once.
+/// Reduces once where the results are equal along an axis because the terms do not vary along it.
 fn once(graph: &mut Graph, node: NodeId, x: NodeId) -> Option<NodeId> {
     let reduced = axes(graph, node)?;
     let shape = graph.props(x).shape.clone();
@@ -51,8 +51,7 @@ fn once(graph: &mut Graph, node: NodeId, x: NodeId) -> Option<NodeId> {
     if first == shape {
         return None;
     }
-    let [offsets, size] = [vec![0.into(); shape.len()], first.to_vec()].map(|dims| graph.shape(&dims));
-    let terms = graph.add(Op::Shrink, &[x, offsets.ok()?, size.ok()?], Arg::None).ok()?;
+    let terms = movement::shrink(graph, x, &vec![0.into(); shape.len()], &first).ok()?;
     let arg = graph.arg(node).clone();
     let results = graph.add(Op::Reduce, &[terms], arg).ok()?;
     let shape = graph.props(node).shape.clone();

@@ -29,8 +29,8 @@ impl AxisName {
         AxisName { range, part }
     }
 
-    /// Whether both are parts of one Range.
-    pub(crate) fn is_beside(self, other: AxisName) -> bool {
+    /// Whether both are parts of the same Range.
+    pub(crate) fn shares_range(self, other: AxisName) -> bool {
         self.range == other.range
     }
 }

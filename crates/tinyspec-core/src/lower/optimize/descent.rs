@@ -1,18 +1,18 @@
-//! Kernels that the hand-written rules leave far from what the processor could do: the cost model finds them a schedule,
-//! a step at a time. It asks nothing of what the kernel computes.
+//! Descent along the cost model, for kernels that the hand-written rules leave far above their lower bound: it improves the
+//! schedule of the rules op by op, or starts from no schedule. It does not look at what the kernel computes.
 
 use super::moves::{Candidate, candidate, neighbours};
 use super::{Estimate, OptOp, Scheduler, Space, heuristics};
 
-/// A schedule that takes so many times longer than the kernel's bound is improved.
+/// A schedule is improved if it takes this many times longer than the kernel's lower bound.
 const REFINED: f64 = 1.5;
-/// A schedule that takes so many times longer is replaced if need be.
+/// A descent from no schedule is tried if even the improved one takes this many times longer.
 const POOR: f64 = 3.0;
-/// Fraction of the usual estimate below which another schedule is taken: the model's own errors are smaller.
+/// Fraction of the best estimate so far below which a schedule found from nothing is taken: the model's own errors are smaller.
 const CLEARLY: f64 = 0.5;
 /// The same fraction where the rules have found vectors: Select knows ways to load them that the model does not.
 const CLEARLY_WITH_VECTORS: f64 = 0.1;
-/// The same fraction for an improvement of the usual schedule, where the errors that both estimates share cancel.
+/// Fraction of the rules' estimate below which their improved schedule is taken: errors that both estimates share cancel.
 const IMPROVED: f64 = 0.6;
 /// Fraction of the last estimate that a step has to get below.
 const STEP: f64 = 0.95;
@@ -20,16 +20,16 @@ const STEP: f64 = 0.95;
 const WORTH: f64 = 20_000.0;
 /// Vector instructions of a loop body, beyond which compiling it takes long.
 const LARGEST: f64 = 1500.0;
-/// Vector instructions of a loop body that count as much as all of its time.
+/// Vector instructions of loop bodies that double the score of a schedule.
 const CROWDED: f64 = 4000.0;
 /// Nodes estimated, over all schedules, before a descent ends: some 10 ms.
 pub(crate) const VISITS: f64 = 60_000.0;
-/// The same for each nanosecond that a run may save: a descent takes as long as a hundred runs save at most.
+/// The same per nanosecond that a run may save: a descent takes at most as long as a hundred runs save.
 const VISITS_PER_NANOSECOND: f64 = 0.6;
 
 /// The schedule that the model prefers, if it prefers another one clearly.
 pub(super) fn improve(scheduler: &Scheduler, ops: Vec<OptOp>) -> Vec<OptOp> {
-    // The model knows nothing of workgroups, and too little of accesses that quotients move.
+    // The model does not cover workgroups, and is inaccurate for indices with quotients or data.
     if scheduler.target().workgroups.is_some() || !scheduler.is_regular() {
         return ops;
     }
@@ -40,15 +40,15 @@ pub(super) fn improve(scheduler: &Scheduler, ops: Vec<OptOp>) -> Vec<OptOp> {
     if usual.nanoseconds() < WORTH || is_within(usual.on_one_thread(), REFINED) {
         return ops;
     }
-    let saved = |usual: f64| (VISITS_PER_NANOSECOND * (usual - bound / threads)).min(VISITS);
-    let refined = descend(scheduler, ops.clone(), saved(usual.nanoseconds()))
+    let budget = |nanoseconds: f64| (VISITS_PER_NANOSECOND * (nanoseconds - bound / threads)).min(VISITS);
+    let refined = descend(scheduler, ops.clone(), budget(usual.nanoseconds()))
         .filter(|(cost, _)| *cost < IMPROVED * usual.nanoseconds());
     let (least, ops) = refined.unwrap_or((usual.nanoseconds(), ops));
     if is_within(least * threads, POOR) {
         return ops;
     }
     let clearly = if has_vectors(scheduler, &space) { CLEARLY_WITH_VECTORS } else { CLEARLY };
-    match descend(scheduler, unscheduled(scheduler), saved(least)) {
+    match descend(scheduler, unscheduled(scheduler), budget(least)) {
         Some((cost, other)) if cost < clearly * least => other,
         _ => ops,
     }
@@ -59,14 +59,15 @@ pub(crate) fn unscheduled(scheduler: &Scheduler) -> Vec<OptOp> {
     heuristics::nontemporal(scheduler.graph(), scheduler.kernel(), scheduler.target()).into_iter().collect()
 }
 
-/// Takes steps from a schedule until none improves it, or it has estimated so many nodes; returns the last one with its estimate in nanoseconds.
+/// Takes steps from a schedule until none improves it or `most_visits` nodes were estimated; returns the last schedule with its
+/// estimate in nanoseconds.
 pub(crate) fn descend(scheduler: &Scheduler, start: Vec<OptOp>, most_visits: f64) -> Option<(f64, Vec<OptOp>)> {
     let mut best = candidate(scheduler, start)?;
     let mut least = score(&scheduler.estimate(&best.space));
     let mut visits = 0;
     loop {
         let mut others = neighbours(scheduler, &best.ops);
-        // The model does not count what results in memory cost.
+        // The model does not count the traffic of accumulators in memory.
         let sums_rows = best.space.sums_rows();
         others.retain(|other| sums_rows || !other.space.sums_rows());
         visits += others.len() * scheduler.kernel().order.len();
@@ -83,8 +84,7 @@ pub(crate) fn descend(scheduler: &Scheduler, start: Vec<OptOp>, most_visits: f64
     Some((scheduler.estimate(&best.space).nanoseconds(), best.ops))
 }
 
-/// What a descent lowers: nanoseconds, and some more for code, which takes long to compile and crowds caches that the model does not
-/// know.
+/// What a descent minimises: nanoseconds, weighted by code size, since large bodies compile slowly and crowd the instruction caches.
 fn score(estimate: &Estimate) -> f64 {
     estimate.nanoseconds() * (1.0 + estimate.code / CROWDED)
 }

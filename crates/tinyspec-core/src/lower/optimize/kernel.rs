@@ -68,7 +68,7 @@ pub struct Access {
     /// Ranges open here.
     pub open: RangeSet,
     pub(crate) index: Affine,
-    /// Ranges along which it moves in another way than by a number of elements each trip: data, or quotients, decide.
+    /// Ranges in which the index is not affine, because it depends on loaded data or on a quotient.
     pub(crate) irregular: RangeSet,
 }
 
@@ -183,13 +183,14 @@ impl Kernel {
         };
         let nonlinear: SmallVec<[NodeId; 2]> = offset.atoms().filter(|&atom| graph.op(atom) != Op::Range).collect();
         let below = if nonlinear.is_empty() { Vec::new() } else { graph.reachable(&nonlinear) };
+        let open = self.live.of(node) | self.live.of(index);
         self.accesses.push(Access {
-            irregular: below.into_iter().fold(0, |set, node| set | self.live.bit(node)),
+            irregular: below.into_iter().fold(0, |set, node| set | self.live.bit(node)) & open,
             node,
             buffer,
             dtype: graph.dtype(buffer),
             is_store: graph.op(node) == Op::Store,
-            open: self.live.of(node) | self.live.of(index),
+            open,
             index: offset,
         });
         Ok(())

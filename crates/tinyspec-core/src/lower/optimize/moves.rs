@@ -18,7 +18,8 @@ pub(crate) fn neighbours(scheduler: &Scheduler, ops: &[OptOp]) -> Vec<Candidate>
     let (before, behind) = ops.split_at(ops.iter().position(|op| op.order() == Order::FixesAxes).unwrap_or(ops.len()));
     if let Some(space) = scheduler.space(before).ok().filter(|_| !is_alone) {
         lists.extend(additions(scheduler, &space).map(|more| [before, &more, behind].concat()));
-        lists.extend(of_shared(scheduler, before).map(|start| [&start, behind].concat()));
+        let split = with_shared_split(scheduler, before).unwrap_or_default();
+        lists.extend(split.into_iter().map(|start| [&start[..], behind].concat()));
     }
     let Ok(whole) = scheduler.space(ops) else { return Vec::new() };
     for (position, op) in ops.iter().enumerate() {
@@ -33,23 +34,20 @@ pub(crate) fn neighbours(scheduler: &Scheduler, ops: &[OptOp]) -> Vec<Candidate>
     lists.into_iter().filter_map(|ops| candidate(scheduler, ops)).collect()
 }
 
-/// What may be added to the axis that the threads share, before they share it.
-fn of_shared(scheduler: &Scheduler, ops: &[OptOp]) -> impl Iterator<Item = Vec<OptOp>> {
-    let shared = ops.iter().enumerate().find_map(|(position, op)| match op {
+/// The schedules in which the axis that the threads share is split or padded first; only what is left of it is shared.
+fn with_shared_split(scheduler: &Scheduler, ops: &[OptOp]) -> Option<Vec<Vec<OptOp>>> {
+    let (position, shared) = ops.iter().enumerate().find_map(|(position, op)| match op {
         OptOp::Split(Split { axis, target: AxisType::Global, .. }) => Some((position, *axis)),
         _ => None,
-    });
-    let found = shared.and_then(|(position, axis)| {
-        let rest = [&ops[..position], &ops[position + 1..]].concat();
-        let space = scheduler.space(&rest).ok()?;
-        let is_of_axis = move |more: &Vec<OptOp>| match more.first() {
-            Some(OptOp::Split(Split { axis: own, .. }) | OptOp::Padto(Padto { axis: own, .. })) => own.is_beside(axis),
-            _ => false,
-        };
-        let more: Vec<Vec<OptOp>> = additions(scheduler, &space).filter(is_of_axis).collect();
-        Some(more.into_iter().map(move |more| [&rest[..], &more].concat()))
-    });
-    found.into_iter().flatten()
+    })?;
+    let mut rest = ops.to_vec();
+    rest.remove(position);
+    let space = scheduler.space(&rest).ok()?;
+    let is_of_shared = |more: &Vec<OptOp>| match more.first() {
+        Some(OptOp::Split(Split { axis, .. }) | OptOp::Padto(Padto { axis, .. })) => axis.shares_range(shared),
+        _ => false,
+    };
+    Some(additions(scheduler, &space).filter(is_of_shared).map(|more| [&rest[..], &more].concat()).collect())
 }
 
 /// Shares the outermost loop among threads where nothing is shared yet; none where the ops do not fit.

@@ -323,7 +323,7 @@ impl Estimates {
 /// Operations on an index that cost less than to read their result.
 const RAMP: f32 = 8.0;
 
-/// An addition of or multiplication by a constant, unless its operand is one as well: chains of them may be cut.
+/// Whether a node adds or multiplies by a constant and none of its operands does: longer chains may be cut.
 fn is_step(graph: &Graph, node: NodeId) -> bool {
     let is_constant = |&source: &NodeId| graph.as_const(masks::repeated(graph, source)).is_some();
     let has_constant =

@@ -187,8 +187,8 @@ impl Indices {
         self.scale(larger, -1)
     }
 
-    /// An index, moved into `0..size` if it is made of data that may lie outside: quotients of small numbers take 32 bits.
-    pub(super) fn data_within(&mut self, a: NodeId, size: i64) -> Result<NodeId> {
+    /// An index, clamped to `0..size` if it depends on data that may lie outside. Quotients of it then fit in 32 bits.
+    pub(super) fn clamped_data(&mut self, a: NodeId, size: i64) -> Result<NodeId> {
         let form = self.form(a);
         let (least, greatest) = form.bounds(&self.graph);
         let is_data = form.atoms().any(|atom| placeholder_of(self.graph.arg(atom)).is_some());

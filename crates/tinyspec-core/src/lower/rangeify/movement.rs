@@ -161,14 +161,14 @@ fn reshape(indices: &mut Indices, tuple: &[NodeId], to: &[Dim], from: &[Dim]) ->
         let group: Tuple = to_axes[first_to..i].iter().map(|&axis| tuple[axis]).collect();
         let sizes: Shape = to_axes[first_to..i].iter().map(|&axis| to[axis].clone()).collect();
         let flat = indices.flat(&group, &sizes)?;
-        // Data may lie anywhere; what they lead to outside of the group is read under a gate.
-        let divided = match to_size.as_const() {
-            Some(size) if j - first_from > 1 => indices.data_within(flat, size)?,
+        // An index from data may be out of bounds, but then the access is gated off.
+        let bounded = match to_size.as_const() {
+            Some(size) if j - first_from > 1 => indices.clamped_data(flat, size)?,
             _ => flat,
         };
         let mut stride = Dim::from(1);
         for &axis in from_axes[first_from..j].iter().rev() {
-            let position = indices.divide_by(divided, &stride)?;
+            let position = indices.divide_by(bounded, &stride)?;
             // The leading axis of a group needs no mod: the position is inside the group.
             index[axis] =
                 if axis == from_axes[first_from] { position } else { indices.remainder_by(position, &from[axis])? };

@@ -19,7 +19,7 @@ pub(super) struct Walk {
     pub open: RangeSet,
     /// Bytes of an element.
     pub size: f64,
-    /// Ranges along which it does not move in steps.
+    /// Ranges in which its index is not affine.
     pub irregular: RangeSet,
     /// What it reads or writes.
     pub of: NodeId,
@@ -32,8 +32,7 @@ pub(super) struct Walk {
 impl Walk {
     /// The runs of neighbouring elements that the loops from axis `first` on reach, tiles included.
     fn runs(&self, loops: &Loops, first: usize) -> Runs {
-        let is_inside =
-            |axis: &usize| (loops.is_tile(*axis) || *axis >= first) && loops.moves(*axis, self.open | self.irregular);
+        let is_inside = |axis: &usize| (loops.is_tile(*axis) || *axis >= first) && loops.moves(*axis, self.open);
         let (anywhere, linear): (SmallVec<[usize; 8]>, SmallVec<[usize; 8]>) =
             (0..loops.count()).filter(is_inside).partition(|&axis| loops.moves(axis, self.irregular));
         let steps = linear.into_iter().map(|axis| (self.steps[axis], loops.trips(axis) as i64));

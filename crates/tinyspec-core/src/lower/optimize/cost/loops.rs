@@ -79,7 +79,7 @@ impl<'a> Loops<'a> {
     pub fn around(&self, open: RangeSet) -> SmallVec<[usize; 8]> {
         let inside = self.reductions.iter().filter(|reduction| reduction.0 & open != 0);
         let (own, outer) = inside.fold((0, open), |(own, outer), reduction| (own | reduction.0, outer | reduction.1));
-        // What is left of an axis that is all in the tile is no loop.
+        // An axis that lies in the tile as a whole leaves a loop of one trip, which is none.
         let loops = || (0..self.ranges.len()).filter(|&axis| !self.is_tile(axis) && self.trips(axis) != 1.0);
         let deepest = |set: RangeSet, reduce: bool| {
             loops().rfind(|&axis| self.is_reduce(axis) == reduce && self.ranges[axis] & set != 0)
@@ -110,7 +110,7 @@ impl<'a> Loops<'a> {
         each.map(|(_, &ranges)| self.times(ranges)).sum()
     }
 
-    /// Combinations of the Ranges in a set: the fewest executions, in any order of the loops.
+    /// Trips of all Ranges in a set together: the fewest executions, whatever the order of the loops.
     pub fn combinations(&self, open: RangeSet) -> f64 {
         (0..self.ranges.len()).filter(|&axis| self.moves(axis, open)).map(|axis| self.trips(axis)).product()
     }

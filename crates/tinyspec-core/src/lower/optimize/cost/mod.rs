@@ -40,13 +40,13 @@ pub(crate) const BYTES_PER_CYCLE: [f64; 2] = [32.0, 6.0];
 const SPILLED: f64 = 5.0;
 /// Vector loads that one under a mask takes as long as, on machines whose vectors have none: the mask is computed and applied.
 pub(super) const MASKED: f64 = 6.0;
-/// Instructions that halve the number of lanes that are left of a sum across a vector.
+/// Instructions of each step of a horizontal sum, which halves the number of lanes.
 const ACROSS: f64 = 2.0;
-/// Cycles of copying an element alone: the access, its address, and the loop.
+/// Cycles of a copy per element where it is scalar: the load, the store, their addresses, and the loop.
 const SCALAR_COPY: f64 = 4.0;
-/// The same in squares that are transposed in registers: as many exchanges as a lane's number has bits, and lines that alias.
+/// The same where the copy is transposed in registers: shuffles, and cache lines that alias.
 const TRANSPOSED_COPY: f64 = 2.0;
-/// How often a byte of a copy that a cache does not hold goes by: its line is fetched, written, and read again, after the source.
+/// How often a byte passes a cache that cannot hold the copy: the source is read, and the copy allocated, written and read.
 const COPY_PASSES: f64 = 4.0;
 /// Instructions of a loop body beyond which the front end falls behind.
 const LARGE_BODY: f64 = 2500.0;
@@ -142,8 +142,8 @@ pub(crate) fn estimate(graph: &Graph, kernel: &Kernel, space: &Space, target: &T
     Model::new(graph, kernel, loops, target, carried, &accesses).estimate()
 }
 
-/// What a schedule of the kernel is at best: full vectors on one thread, each value computed once for the Ranges that it depends on,
-/// and each element from memory once. `space` has no schedule yet.
+/// A lower bound for any schedule of the kernel: full vectors on one thread, each value computed once per trip of the Ranges that it
+/// depends on, each element read from memory once. `space` is unscheduled.
 pub(crate) fn bound(graph: &Graph, kernel: &Kernel, space: &Space, target: &Target) -> Estimate {
     let carried = Carried::of(kernel, |_| true);
     let accesses = carried.accesses(kernel);
@@ -179,17 +179,18 @@ struct Model<'a> {
     widths: SmallVec<[f64; 12]>,
     /// Axes that vectors may lie along.
     along: SmallVec<[bool; 12]>,
-    /// Where the nodes are that were asked for: many are inside the same loops.
+    /// The places asked for so far; many nodes share one.
     places: RefCell<FxHashMap<RangeSet, Place>>,
 }
 
-/// What all nodes inside the same Ranges have in common.
+/// What nodes inside the same Ranges have in common.
 #[derive(Clone, Copy)]
 struct Place {
     /// How often they are executed.
     times: f64,
-    /// Elements of their tile, and the machine vectors that these are.
+    /// Elements of their tile.
     elements: f64,
+    /// Machine vectors of their tile.
     parts: f64,
     /// The axis that the vectors lie along.
     lane: Option<usize>,
@@ -235,6 +236,7 @@ impl Carried {
     fn access(&self, kernel: &Kernel, access: &Access) -> Access {
         let mut access = access.clone();
         access.open = self.open(kernel, access.open);
+        access.irregular = self.open(kernel, access.irregular);
         for (range, place) in &self.0 {
             let factor = access.index.coefficient(*range);
             let moved = place.minus(&Affine::atom(*range)).scale(factor);
@@ -280,31 +282,16 @@ impl<'a> Model<'a> {
     fn estimate(&self) -> Estimate {
         let mut estimate = Estimate { threads: self.loops.threads(self.target.threads), ..Estimate::default() };
         let (mut single, mut body) = (0.0, 0.0);
-        // Bytes that copies move between the levels of memory.
+        // Bytes that copies move through each level of memory.
         let mut copies = [0.0; 2];
         let needed = self.needed();
         for &node in self.kernel.order.iter().filter(|node| needed[node.index()]) {
-            let times = self.place(self.open(node)).times;
             match self.graph.op(node) {
-                Op::Reduce => {
-                    let Place { times, parts, .. } = self.place(self.open(self.graph.source(node, 0)));
-                    estimate.arithmetic += times * parts / VECTOR;
-                    let accumulators = self.accumulators(node, parts);
-                    // Every accumulator waits for its own last sum.
-                    let each = (parts / accumulators).max(1.0) * self.target.accumulators as f64;
-                    estimate.latency += times * each.max(parts) / VECTOR;
-                    estimate.accesses += times * self.spilled(node, accumulators) * SPILLED;
-                    if self.is_across(node) {
-                        let results = self.place(self.open(node));
-                        let each = ACROSS * self.lanes.log2();
-                        estimate.arithmetic += results.times * results.elements * each / VECTOR;
-                        body += results.elements * each;
-                    }
-                    body += parts;
-                }
+                Op::Reduce => body += self.add_reduce(node, &mut estimate),
                 _ => {
-                    let vectors = self.size(node) * self.parts(node);
-                    estimate.arithmetic += (times * vectors + self.lanes_apart(node)) / VECTOR;
+                    let Place { times, parts, .. } = self.place(self.open(node));
+                    let vectors = self.size(node) * parts;
+                    estimate.arithmetic += (times * vectors + self.extracted_lanes(node)) / VECTOR;
                     body += vectors;
                 }
             }
@@ -345,7 +332,25 @@ impl<'a> Model<'a> {
         estimate
     }
 
-    /// Cycles that the copy of an element takes.
+    /// Adds what a Reduce costs; returns its vector instructions.
+    fn add_reduce(&self, node: NodeId, estimate: &mut Estimate) -> f64 {
+        let Place { times, parts, .. } = self.place(self.open(self.graph.source(node, 0)));
+        estimate.arithmetic += times * parts / VECTOR;
+        let accumulators = self.accumulators(node, parts);
+        // Every accumulator waits for its own last sum.
+        let each = (parts / accumulators).max(1.0) * self.target.accumulators as f64;
+        estimate.latency += times * each.max(parts) / VECTOR;
+        estimate.accesses += times * self.spilled(node, accumulators) * SPILLED;
+        if !self.is_across(node) {
+            return parts;
+        }
+        let results = self.place(self.open(node));
+        let horizontal = results.elements * ACROSS * self.lanes.log2();
+        estimate.arithmetic += results.times * horizontal / VECTOR;
+        parts + horizontal
+    }
+
+    /// Cycles that a copy takes per element.
     fn copying(&self, access: &Access, around: usize) -> f64 {
         let each = 1.0 / LOADS + 1.0 / STORES;
         let is_inside =
@@ -363,26 +368,25 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Whether a node is an elementwise value; index arithmetic is not counted.
+    /// Whether a node takes vector instructions: an elementwise value that is not index arithmetic.
     fn is_computed(&self, node: NodeId) -> bool {
         self.graph.op(node).is_elementwise() && self.graph.dtype(node) != DType::Index
     }
 
-    /// Vector instructions of one vector of an elementwise value; 0 for what is none.
+    /// Instructions per vector of a node; 0 if it takes none.
     fn size(&self, node: NodeId) -> f64 {
         if self.is_computed(node) && !self.is_contracted(node) { self.sizes.size(self.graph, node) as f64 } else { 0.0 }
     }
 
-    /// The lanes of sources that have to be taken apart: their vectors lie along another axis than those of the node, which repeats
-    /// each lane.
-    fn lanes_apart(&self, node: NodeId) -> f64 {
+    /// Lanes that are extracted from sources and broadcast, because the node's vectors lie along an axis that these do not have.
+    fn extracted_lanes(&self, node: NodeId) -> f64 {
         let Some(own) = self.place(self.open(node)).lane.filter(|_| self.is_computed(node)) else { return 0.0 };
         let sources = self.graph.sources(node).iter().map(|&source| self.open(source));
-        let apart = sources.filter(|&open| {
+        let extracted = sources.filter(|&open| {
             let is_other = self.place(open).lane.is_some_and(|lane| lane != own && self.widths[lane] > 1.0);
             is_other && !self.loops.moves(own, open)
         });
-        apart.map(|open| self.place(open)).map(|place| place.times * place.elements).sum()
+        extracted.map(|open| self.place(open)).map(|place| place.times * place.elements).sum()
     }
 
     /// Nodes that the loops compute: a read of a copy has no gate.
@@ -537,7 +541,7 @@ impl<'a> Model<'a> {
     /// Machine vectors that a tile of an access has: neighbours read what they share once.
     fn parts_of(&self, access: &Access) -> f64 {
         let tile = self.loops.tile(access.open);
-        let lane = tile.iter().copied().rfind(|&axis| self.space.axes[axis].trips.is_some() && self.is_lane(axis));
+        let lane = self.lane(access);
         let steps = tile.iter().map(|&axis| {
             let (step, trips) = (self.step(access, axis), self.loops.trips(axis) as i64);
             let lanes = if Some(axis) == lane { self.widths[axis] as i64 } else { 1 };
@@ -552,16 +556,16 @@ impl<'a> Model<'a> {
         let regular = access.irregular == 0;
         let parts = if regular { self.parts_of(access) } else { self.place(access.open).parts };
         let lane = self.lane(access);
-        // Data may decide where a vector is, as long as they do not where each of its lanes is.
-        let in_steps = lane.is_none_or(|lane| !self.loops.moves(lane, access.irregular));
+        // Data may decide where a vector starts, but not where each of its lanes lies.
+        let is_affine = lane.is_none_or(|lane| !self.loops.moves(lane, access.irregular));
         let vectors = lane.is_some();
         let near = lane.map(|axis| self.step(access, axis));
         let near = near.filter(|&step| regular && is_near(step, self.lanes as i64));
         match () {
-            () if staged || in_steps && (!vectors || self.has_lanes(access)) => (parts, 0.0),
+            () if staged || is_affine && (!vectors || self.has_lanes(access)) => (parts, 0.0),
             // Lanes that read one element, each under its own gate: one load, and a select for each vector.
             () if regular && !access.is_store && self.is_broadcast(access) => (1.0, 0.0),
-            // The elements between the lanes are in the tile, too: whole vectors, interleaved by exchanges.
+            // The tile has all elements between the lanes, too: whole vectors, interleaved by shuffles.
             () if let Some(step) = near.filter(|&step| self.is_interleaved(access, step)) => {
                 (parts * (1.0 + (step as f64).log2()), 0.0)
             }
@@ -573,7 +577,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Whether the axes of the tile fill the places between two lanes.
+    /// Whether the tile has all elements between two lanes that are `step` apart.
     fn is_interleaved(&self, access: &Access, step: i64) -> bool {
         let between = self.loops.tile(access.open).into_iter().filter(|&axis| {
             let own = self.step(access, axis);
@@ -598,7 +602,7 @@ impl<'a> Model<'a> {
 
     /// Axes around the copy of the Param that is read.
     fn stage(&self, access: &Access) -> Option<usize> {
-        // Where data decide, there is no copy.
+        // An access that is not affine reads no copy.
         let slot = slot(self.graph, access.buffer).filter(|_| !access.is_store && access.irregular == 0)?;
         self.space.stages.iter().find(|stage| stage.slot == slot).map(|stage| self.space.around(stage))
     }

@@ -379,7 +379,7 @@ impl Planner<'_> {
     }
 
     /// As many terms at once as a word holds, where the target has an instruction for them: along the range that is contiguous in
-    /// memory, if there is one. `are_copied` says that both operands are.
+    /// memory, if there is one. `are_copied`: both operands are packed.
     fn words(&mut self, are_copied: bool) {
         let Some(product) = self.kernel.product.as_ref() else { return };
         let Some(trips) = product.on(self.target).map(|numbers| words::count(numbers) as i64) else { return };
@@ -388,7 +388,7 @@ impl Planner<'_> {
         let ranges = product.ranges.iter().copied().filter(|&range| {
             self.space.origin(range).is_some_and(|origin| self.trips(origin) > 1 && !self.space.origins[origin].merged)
         });
-        // A contiguous range that does not divide into words needs scalar loads for its last word: only a copy repays them.
+        // If a contiguous range does not divide into words, its last word takes scalar loads, which only packing makes up for.
         let is_whole = |range: NodeId| self.space.origin(range).is_some_and(|origin| self.trips(origin) % trips == 0);
         let is_apart = |range: NodeId| accesses.iter().all(|access| access.index.coefficient(range).abs() != 1);
         let ranges = ranges.filter(|&range| are_copied || is_whole(range) || is_apart(range));

@@ -80,25 +80,23 @@ impl Planner<'_> {
         self.ops
     }
 
-    /// Shares sums among as many threads as LOCAL memory has room for.
+    /// As [`Planner::share_sums`], with as many threads per sum as LOCAL memory has room for.
     fn share_sums_in_local(self, sums: &Sums, limits: &Workgroups, threads: i64) -> Vec<OptOp> {
         let mut most = limits.size as i64;
         loop {
             let mut shared = self.clone();
             shared.share_sums(sums, limits, threads, most);
-            if most <= 1 || shared.partial_sums() <= limits.local_bytes as i64 {
+            if most <= 1 || shared.partial_sums_bytes() <= limits.local_bytes as i64 {
                 return shared.ops;
             }
             most /= 2;
         }
     }
 
-    /// Bytes of the partial sums that the threads of a workgroup exchange.
-    fn partial_sums(&self) -> i64 {
+    /// Bytes of LOCAL memory for the partial sums that the threads of a workgroup exchange.
+    fn partial_sums_bytes(&self) -> i64 {
         let trips = |kinds: &[AxisType], ranges: RangeSet| {
-            let is_own = |axis: &&Axis| {
-                kinds.contains(&axis.kind) && self.kernel.live.bit(self.space.origins[axis.origin].range) & ranges != 0
-            };
+            let is_own = |axis: &&Axis| kinds.contains(&axis.kind) && self.bit(axis.origin) & ranges != 0;
             let own = self.space.axes.iter().filter(is_own).filter_map(|axis| axis.trips);
             own.fold(1i64, i64::saturating_mul)
         };
@@ -197,7 +195,7 @@ impl Planner<'_> {
         factor
     }
 
-    /// A team of threads shares each sum, and the results that follow from it.
+    /// A team of at most `most_threads` threads shares each sum, and the results that follow from it.
     fn share_sums(&mut self, sums: &Sums, limits: &Workgroups, threads: i64, most_threads: i64) {
         let tile = self.tile_sharing(sums, limits);
         let (outside, inside) = (self.trips_of(&sums.outside) / tile, self.trips_of(&sums.inside));

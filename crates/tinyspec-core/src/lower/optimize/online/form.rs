@@ -28,7 +28,7 @@ pub(super) struct Form {
     pub matrices: Vec<Option<NodeId>>,
     /// The sums.
     pub sums: Vec<Sum>,
-    /// The output Range that the matrices do not have: weights do, or only what is done to the sums afterwards.
+    /// The output Range that no matrix depends on: weights do, or only what follows the sums.
     pub row: Option<NodeId>,
 }
 
