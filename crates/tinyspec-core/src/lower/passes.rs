@@ -36,6 +36,7 @@ pub const LOWERING: &[Pass] = &[
     pass(Stage::Loops,     "unroll",      Form::Linear,  Form::Linear,  linear::unroll),
     pass(Stage::Loops,     "prefetch",    Form::Linear,  Form::Linear,  linear::prefetch),
     pass(Stage::Loops,     "nontemporal", Form::Linear,  Form::Linear,  linear::nontemporal),
+    pass(Stage::Loops,     "branches",    Form::Linear,  Form::Linear,  linear::branches),
 ];
 
 /// The names under which a kernel is observed, in the order of the pipeline.

@@ -44,14 +44,21 @@ pub fn lcm(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
     cast(b, multiple, dtype)
 }
 
+/// Euclid's remainders of a step: only between steps is it asked whether all elements are done, which is what a branch can skip.
+const ROUNDS_OF_A_STEP: usize = 4;
+
 fn of_magnitudes(b: &mut dyn Builder, [mut x, mut y]: [NodeId; 2]) -> Result<NodeId> {
     let zero = like(b, x, 0.0);
     // Numbers that need n remainders are at least the n-th of Fibonacci's, so n grows by 1.44 a bit.
     let rounds = dtype_of(b, x).size() * 8 * 3 / 2 + 1;
-    for _ in 0..rounds {
+    let mut done_before: Vec<(NodeId, NodeId)> = Vec::new();
+    for round in 0..rounds {
         let done = eq(b, y, zero)?;
+        if round % ROUNDS_OF_A_STEP == 0 {
+            done_before.push((done, x));
+        }
         let rest = b.alu(Op::Mod, &[x, y])?;
         (x, y) = (b.alu(Op::Where, &[done, x, y])?, b.alu(Op::Where, &[done, zero, rest])?);
     }
-    Ok(x)
+    done_before.into_iter().rev().try_fold(x, |value, (done, x)| b.alu(Op::Where, &[done, x, value]))
 }

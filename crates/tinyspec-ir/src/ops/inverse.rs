@@ -417,6 +417,11 @@ pub fn erf(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     odd(b, x, |b, x| {
         let Branches { is_near, near, far } = branches(b, x, 1.0)?;
         let near = odd_series(b, near, ERF)?;
+        // Beyond the bound it is 1, and the power would be a subnormal number, which processors are slow with.
+        let bound = if dtype_of(b, far) == DType::F64 { 26.0 } else { 9.0 };
+        let bound = like(b, far, bound);
+        let beyond = b.alu(Op::CmpLt, &[bound, far])?;
+        let far = b.alu(Op::Where, &[beyond, bound, far])?;
         let squared = square(b, far)?;
         let minus = scale(b, squared, -1.0)?;
         let power = exp(b, minus)?;
@@ -425,6 +430,17 @@ pub fn erf(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
         let far = shift(b, minus, 1.0)?;
         b.alu(Op::Where, &[is_near, near, far])
     })
+}
+
+/// `erf(x) - share = rest - erfc(x)` for x from 0 on and `rest = 1 - share`, by the one that has more digits.
+pub(super) fn beyond_share(b: &mut dyn Builder, x: NodeId, [share, rest]: [NodeId; 2]) -> Result<NodeId> {
+    let Branches { is_near, near, far } = branches(b, x, 1.0)?;
+    let near = odd_series(b, near, ERF)?;
+    let near = sub(b, near, share)?;
+    let power = bell(b, far, 1.0)?;
+    let far = erfc_far(b, far, power)?;
+    let far = sub(b, rest, far)?;
+    b.alu(Op::Where, &[is_near, near, far])
 }
 
 /// `1 - erf(x)`, which keeps its digits where `erf(x)` is nearly 1.

@@ -72,12 +72,7 @@ fn of_rest(b: &mut dyn Builder, rest: NodeId, shown: NodeId) -> Result<NodeId> {
     let mut x = b.alu(Op::Where, &[is_inner, inner, outer])?;
     let steps = if dtype_of(b, x) == DType::F64 { 2 } else { 1 };
     for _ in 0..steps {
-        // In the middle erf has more digits, beyond it erfc.
-        let half = like(b, shown, 0.5);
-        let is_near = b.alu(Op::CmpLt, &[shown, half])?;
-        let (near, beyond) = (inverse::erf(b, x)?, inverse::erfc(b, x)?);
-        let (near, beyond) = (sub(b, near, shown)?, sub(b, rest, beyond)?);
-        let error = b.alu(Op::Where, &[is_near, near, beyond])?;
+        let error = inverse::beyond_share(b, x, [shown, rest])?;
         let squared = square(b, x)?;
         // Of what is below the normal numbers the guess stays: the growth would overflow.
         let bound = like(b, squared, if steps == 1 { 87.0 } else { 700.0 });

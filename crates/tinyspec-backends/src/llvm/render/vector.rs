@@ -93,9 +93,11 @@ impl Renderer<'_, '_> {
         }
         let (op, dtype) = (*op, self.graph.dtype(source));
         let mut vector = self.value(source)?;
-        if (op, vector.kind) == (Op::Mul, Kind::I1) {
-            // Exact in any order.
-            return self.joined("llvm.vector.reduce.and", vector);
+        // Exact in any order, and single instructions on masks.
+        match (op, vector.kind) {
+            (Op::Mul, Kind::I1) => return self.joined("llvm.vector.reduce.and", vector),
+            (Op::Add | Op::Max, Kind::I1) => return self.joined("llvm.vector.reduce.or", vector),
+            _ => {}
         }
         while vector.lanes > 1 {
             let half = vector.lanes / 2;

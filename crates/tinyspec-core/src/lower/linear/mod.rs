@@ -2,6 +2,7 @@
 //! replace the outer loops.
 
 mod arithmetic;
+mod branches;
 mod dead_lanes;
 mod full_tiles;
 mod instructions;
@@ -11,6 +12,7 @@ mod unroll;
 mod unswitch;
 mod versions;
 
+pub use branches::branches;
 pub use dead_lanes::dead_lanes;
 pub use full_tiles::full_tiles;
 pub use nontemporal::nontemporal;

@@ -22,7 +22,7 @@ pub(super) use shared_accumulators::{is_shared, share_accumulators};
 use tinyspec_ir::{AddrSpace, Arg, Graph};
 
 /// A slot that no REG Buffer has.
-fn next_register(graph: &Graph) -> u32 {
+pub(super) fn next_register(graph: &Graph) -> u32 {
     let slots = graph.nodes().filter_map(|node| match graph.arg(node) {
         Arg::Buffer { slot, addrspace: AddrSpace::Reg, .. } => Some(*slot),
         _ => None,

@@ -127,7 +127,7 @@ impl<Build> Rule<Build> {
 }
 
 impl Rule {
-    /// Nodes of the decomposition of one op.
+    /// Nodes of the decomposition of one op; where it chooses between two ways, of the shorter one, which is the usual one.
     fn size(&self) -> Result<usize> {
         let mut graph = Graph::new();
         let scalar = graph.shape(&[])?;
@@ -137,7 +137,11 @@ impl Rule {
             sources.push(graph.add(Op::Param, &[scalar], arg)?);
         }
         let value = (self.build)(&mut Emit { graph: &mut graph, fused: true }, &sources)?;
-        Ok(graph.reachable(&[value]).len())
+        let size = |nodes: &[NodeId]| graph.reachable(nodes).len();
+        Ok(match (graph.op(value), graph.sources(value)) {
+            (Op::Where, &[condition, yes, no]) => size(&[condition, yes]).min(size(&[condition, no])),
+            _ => size(&[value]),
+        })
     }
 }
 

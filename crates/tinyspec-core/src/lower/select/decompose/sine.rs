@@ -1,8 +1,10 @@
-//! sin x and cos x for every x: the argument is reduced by integer arithmetic on as many bits of 2/π as it needs
-//! (Payne and Hanek), with selects in the place of a table.
+//! sin x and cos x for every x. An argument below 2^30 is reduced by subtracting a multiple of π/2, whose parts are exact (Cody and
+//! Waite); a greater one by integer arithmetic on as many bits of 2/π as it needs (Payne and Hanek), with selects in the place of
+//! a table.
 
 use super::emit::Emit;
 use smallvec::SmallVec;
+use std::f64::consts::{FRAC_2_PI, FRAC_PI_2};
 use tinyspec_ir::{DType, NodeId, Op, Result};
 
 /// 2/π in words of 32 bits, the most significant first.
@@ -13,8 +15,15 @@ const TWO_OVER_PI: [u32; 38] = [
     0x27cb09b7, 0x4f463f66, 0x9e5fea2d, 0x7527bac7, 0xebe5f17b, 0x3d0739f7, 0x8a5292ea, 0x6bfb5fb1, 0x1f8d5d08,
     0x56033046, 0xfc7b6bab,
 ];
-/// π/2, and what f64 rounds away of it.
-const HALF_PI: (f64, f64) = (std::f64::consts::FRAC_PI_2, 6.123233995736766e-17);
+/// π/2 as a sum of f64s, each of which is what the ones before it round away.
+const HALF_PI: [f64; 3] = [FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591698e-33];
+/// From here on arguments are reduced by all bits of 2/π.
+const LARGE: f64 = (1 << 30) as f64;
+/// A sum with this has its nearest integer in the lowest bits: numbers from 2^52 to 2^53 are integers.
+const TO_INTEGER: f64 = 1.5 * (1u64 << 52) as f64;
+/// The sign bits.
+const SIGN32: i128 = 1 << 31;
+const SIGN64: i128 = 1 << 63;
 /// (sin r - r) / r³ over r², |r| ≤ π/4, to 2^-58.
 const SINE: &[f64] = &[
     -0.16666666666666632,
@@ -128,6 +137,65 @@ impl Turn {
 fn in_f32(emit: &mut Emit, x: NodeId, turn: Turn) -> Result<NodeId> {
     let bits = emit.bitcast(x, DType::U32)?;
     let absolute_bits = emit.mask(bits, 0x7fff_ffff)?;
+    let absolute = emit.bitcast(absolute_bits, DType::F32)?;
+    let (quadrant, reduced) = all_bits_f32(emit, absolute_bits, absolute)?;
+    let value = of_f32(emit, quadrant, reduced, turn)?;
+    let value = finite_or_nan(emit, absolute, value)?;
+    let value = turn.signed(emit, value, bits, SIGN32)?;
+    unless_large(emit, absolute, value, |emit| {
+        let wide = emit.cast(absolute, DType::F64)?;
+        let (quadrant, count) = nearest_multiple(emit, wide)?;
+        let reduced = minus_multiple(emit, count, HALF_PI[0], wide)?;
+        let reduced = minus_multiple(emit, count, HALF_PI[1], reduced)?;
+        let value = of_f32(emit, quadrant, reduced, turn)?;
+        turn.signed(emit, value, bits, SIGN32)
+    })
+}
+
+/// What `shorter` computes of arguments that are not large, if the target multiplies and adds with one rounding.
+fn unless_large(
+    emit: &mut Emit,
+    absolute: NodeId,
+    value: NodeId,
+    shorter: impl FnOnce(&mut Emit) -> Result<NodeId>,
+) -> Result<NodeId> {
+    if !emit.fused {
+        return Ok(value);
+    }
+    let shorter = shorter(emit)?;
+    let large = emit.number(absolute, LARGE);
+    let is_small = emit.less(absolute, large)?;
+    emit.select(is_small, shorter, value)
+}
+
+/// The multiple of π/2 nearest to `|x|`: its lowest bits, and as a float.
+fn nearest_multiple(emit: &mut Emit, absolute: NodeId) -> Result<(NodeId, NodeId)> {
+    let (two_over_pi, to_integer) = (emit.number(absolute, FRAC_2_PI), emit.number(absolute, TO_INTEGER));
+    let sum = emit.fma(absolute, two_over_pi, to_integer)?;
+    let count = emit.sub(sum, to_integer)?;
+    Ok((emit.bitcast(sum, DType::U64)?, count))
+}
+
+/// `x - count · part`, rounded once.
+fn minus_multiple(emit: &mut Emit, count: NodeId, part: f64, x: NodeId) -> Result<NodeId> {
+    let minus = emit.number(x, -part);
+    emit.fma(count, minus, x)
+}
+
+/// The sine or cosine in f32 of the argument whose rest beyond a multiple of π/2 is `reduced`, in f64.
+fn of_f32(emit: &mut Emit, quadrant: NodeId, reduced: NodeId, turn: Turn) -> Result<NodeId> {
+    let z = emit.mul(reduced, reduced)?;
+    let sine = emit.polynomial(z, SINE_F32)?;
+    let cube = emit.mul(reduced, z)?;
+    let sine = emit.fma(sine, cube, reduced)?;
+    let cosine = cosine(emit, z, COSINE_F32)?;
+    let quadrant = turn.quadrant(emit, quadrant)?;
+    let value = by_quadrant(emit, quadrant, sine, cosine)?;
+    emit.cast(value, DType::F32)
+}
+
+/// The quadrant of any `|x|`, and the rest beyond it.
+fn all_bits_f32(emit: &mut Emit, absolute_bits: NodeId, absolute: NodeId) -> Result<(NodeId, NodeId)> {
     let wide = emit.cast(absolute_bits, DType::U64)?;
     // |x| = mantissa · 2^(exponent - 150); 64 zero bits in front serve exponents down to 2^-12.
     let exponent = emit.shift_right(wide, 23)?;
@@ -154,24 +222,12 @@ fn in_f32(emit: &mut Emit, x: NodeId, turn: Turn) -> Result<NodeId> {
     let fixed = emit.add(fixed, bottom)?;
     let (quadrant, rest) = nearest_quadrant(emit, fixed)?;
     let rest = emit.cast(rest, DType::F64)?;
-    let unit = emit.float(DType::F64, HALF_PI.0 * (-62f64).exp2());
+    let unit = emit.float(DType::F64, HALF_PI[0] * (-62f64).exp2());
     let reduced = emit.mul(rest, unit)?;
-    let absolute = emit.bitcast(absolute_bits, DType::F32)?;
     let as_it_is = emit.cast(absolute, DType::F64)?;
     let reduced = emit.select(small, as_it_is, reduced)?;
     let zero = emit.int(DType::U64, 0);
-    let quadrant = emit.select(small, zero, quadrant)?;
-
-    let z = emit.mul(reduced, reduced)?;
-    let sine = emit.polynomial(z, SINE_F32)?;
-    let cube = emit.mul(reduced, z)?;
-    let sine = emit.fma(sine, cube, reduced)?;
-    let cosine = cosine(emit, z, COSINE_F32)?;
-    let quadrant = turn.quadrant(emit, quadrant)?;
-    let value = by_quadrant(emit, quadrant, sine, cosine)?;
-    let value = emit.cast(value, DType::F32)?;
-    let signed = turn.signed(emit, value, bits, 0x8000_0000)?;
-    finite_or_nan(emit, absolute, signed)
+    Ok((emit.select(small, zero, quadrant)?, reduced))
 }
 
 /// 1 - r²/2 + r⁴·C(r²).
@@ -199,11 +255,11 @@ fn by_quadrant(emit: &mut Emit, quadrant: NodeId, sine: NodeId, cosine: NodeId) 
     let odd = emit.mask(quadrant, 1)?;
     let odd = emit.differs(odd, zero)?;
     let value = emit.select(odd, cosine, sine)?;
-    let minus = emit.number(value, -1.0);
-    let negative = emit.mul(value, minus)?;
-    let upper = emit.mask(quadrant, 2)?;
-    let upper = emit.differs(upper, zero)?;
-    emit.select(upper, negative, value)
+    let bits = emit.bitcast(value, DType::U64)?;
+    let sign = emit.shift_left(quadrant, 62)?;
+    let sign = emit.mask(sign, 1 << 63)?;
+    let bits = emit.op(Op::Xor, bits, sign)?;
+    emit.bitcast(bits, DType::F64)
 }
 
 fn finite_or_nan(emit: &mut Emit, absolute: NodeId, value: NodeId) -> Result<NodeId> {
@@ -216,6 +272,31 @@ fn in_f64(emit: &mut Emit, x: NodeId, turn: Turn) -> Result<NodeId> {
     let bits = emit.bitcast(x, DType::U64)?;
     let absolute_bits = emit.mask(bits, i64::MAX as i128)?;
     let absolute = emit.bitcast(absolute_bits, DType::F64)?;
+    let (quadrant, reduced, error) = all_bits_f64(emit, absolute_bits, absolute)?;
+    let value = of_f64(emit, quadrant, reduced, error, turn)?;
+    let value = finite_or_nan(emit, absolute, value)?;
+    let value = turn.signed(emit, value, bits, SIGN64)?;
+    unless_large(emit, absolute, value, |emit| {
+        let (quadrant, count) = nearest_multiple(emit, absolute)?;
+        // The first difference is exact; of the second, what its two roundings lose is kept.
+        let first = minus_multiple(emit, count, HALF_PI[0], absolute)?;
+        let part = emit.number(absolute, -HALF_PI[1]);
+        let product = emit.mul(count, part)?;
+        let minus = emit.number(absolute, -1.0);
+        let minus_product = emit.mul(product, minus)?;
+        let lost_product = emit.fma(count, part, minus_product)?;
+        let (reduced, lost) = two_sum_of_any(emit, first, product)?;
+        let lost = emit.add(lost, lost_product)?;
+        let lost = minus_multiple(emit, count, HALF_PI[2], lost)?;
+        let (reduced, error) = two_sum(emit, reduced, lost)?;
+        let value = of_f64(emit, quadrant, reduced, error, turn)?;
+        turn.signed(emit, value, bits, SIGN64)
+    })
+}
+
+/// The quadrant of any `|x|`, the rest beyond it, and what rounding the rest lost.
+fn all_bits_f64(emit: &mut Emit, absolute_bits: NodeId, absolute: NodeId) -> Result<(NodeId, NodeId, NodeId)> {
+    let x = absolute;
     // |x| = mantissa · 2^(exponent - 1075); 96 zero bits in front serve exponents down to 2^-27.
     let exponent = emit.shift_right(absolute_bits, 52)?;
     let least = emit.int(DType::U64, 996);
@@ -277,7 +358,7 @@ fn in_f64(emit: &mut Emit, x: NodeId, turn: Turn) -> Result<NodeId> {
     // Times π/2.
     let unit = emit.number(x, (-62f64).exp2());
     let (sum, lost) = (emit.mul(sum, unit)?, emit.mul(lost, unit)?);
-    let (half_pi, half_pi_low) = (emit.number(x, HALF_PI.0), emit.number(x, HALF_PI.1));
+    let (half_pi, half_pi_low) = (emit.number(x, HALF_PI[0]), emit.number(x, HALF_PI[1]));
     let product = emit.mul(sum, half_pi)?;
     let minus = emit.number(x, -1.0);
     let minus_product = emit.mul(product, minus)?;
@@ -288,8 +369,12 @@ fn in_f64(emit: &mut Emit, x: NodeId, turn: Turn) -> Result<NodeId> {
     let zero_float = emit.number(x, 0.0);
     let reduced = emit.select(small, absolute, reduced)?;
     let error = emit.select(small, zero_float, error)?;
-    let quadrant = emit.select(small, zero, quadrant)?;
+    Ok((emit.select(small, zero, quadrant)?, reduced, error))
+}
 
+/// The sine or cosine in f64 of the argument whose rest beyond a multiple of π/2 is `reduced + error`.
+fn of_f64(emit: &mut Emit, quadrant: NodeId, reduced: NodeId, error: NodeId, turn: Turn) -> Result<NodeId> {
+    let x = reduced;
     // sin(r + e) = sin r + e·cos r, cos(r + e) = cos r - e·sin r, to first order.
     let z = emit.mul(reduced, reduced)?;
     let tail = emit.polynomial(z, SINE)?;
@@ -312,9 +397,7 @@ fn in_f64(emit: &mut Emit, x: NodeId, turn: Turn) -> Result<NodeId> {
     let tail = emit.sub(tail, crossed)?;
     let cosine = emit.add(near, tail)?;
     let quadrant = turn.quadrant(emit, quadrant)?;
-    let value = by_quadrant(emit, quadrant, sine, cosine)?;
-    let signed = turn.signed(emit, value, bits, 1 << 63)?;
-    finite_or_nan(emit, absolute, signed)
+    by_quadrant(emit, quadrant, sine, cosine)
 }
 
 /// The sum, and what its rounding lost; |a| ≥ |b| or a = 0.
@@ -322,4 +405,13 @@ fn two_sum(emit: &mut Emit, a: NodeId, b: NodeId) -> Result<(NodeId, NodeId)> {
     let sum = emit.add(a, b)?;
     let rest = emit.sub(a, sum)?;
     Ok((sum, emit.add(rest, b)?))
+}
+
+/// The same for any two numbers (Knuth).
+fn two_sum_of_any(emit: &mut Emit, a: NodeId, b: NodeId) -> Result<(NodeId, NodeId)> {
+    let sum = emit.add(a, b)?;
+    let of_b = emit.sub(sum, a)?;
+    let of_a = emit.sub(sum, of_b)?;
+    let (lost_b, lost_a) = (emit.sub(b, of_b)?, emit.sub(a, of_a)?);
+    Ok((sum, emit.add(lost_a, lost_b)?))
 }
