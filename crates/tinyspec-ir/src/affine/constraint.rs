@@ -50,6 +50,20 @@ impl Constraint {
         }
     }
 
+    /// What it says of a Range whose coefficient is 1 or -1 in a form that must be a multiple of a number.
+    pub fn congruence(&self, graph: &Graph, range: NodeId) -> Option<Congruence> {
+        let (Constraint::NotNegative(form) | Constraint::Zero(form)) = self;
+        let (&[(atom, factor)], 0) = (form.terms(), form.constant()) else { return None };
+        let (Op::Mod, inner, step) = divided(graph, atom)? else { return None };
+        if factor != -1 && !matches!(self, Constraint::Zero(_)) {
+            return None;
+        }
+        match Affine::of(graph, inner).isolate(graph, range)? {
+            (factor @ (1 | -1), rest) => Some(Congruence { start: rest.scale(-factor), step }),
+            _ => None,
+        }
+    }
+
     /// `x / d >= k` as `x >= d·k`, and `x / d <= k` as `x <= d·k + d - 1`.
     fn multiplied_out(&self, graph: &Graph) -> Option<Constraint> {
         let Constraint::NotNegative(form) = self else { return None };
@@ -62,6 +76,15 @@ impl Constraint {
             _ => None,
         }
     }
+}
+
+/// A Range that is `start` and a multiple of `step`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Congruence {
+    /// One of its values, or what would be one beyond its ends.
+    pub start: Affine,
+    /// The distance from one value to the next.
+    pub step: i64,
 }
 
 /// What constraints leave of a Range: its limits, each with the number of the constraint that gives it. An equation gives two.

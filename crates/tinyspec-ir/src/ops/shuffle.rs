@@ -1,8 +1,8 @@
 //! Windows laid back over what they were cut from, and channels as places.
 
-use super::movement::{pad, permute, reshape, shrink};
-use super::slice::{Slice, set};
-use super::{fixed_length, shape_of, within};
+use super::movement::{narrow, pad, permute, reshape, shrink, transpose};
+use super::reduce::sum;
+use super::{cast, dtype_of, fixed_length, shape_of, within};
 use crate::dim::show;
 use crate::{Builder, Dim, Error, ErrorKind, NodeId, Result, Shape};
 
@@ -79,24 +79,39 @@ pub fn fold(b: &mut dyn Builder, x: NodeId, axis: i64, length: i64, step: i64) -
         return Err(Error::new(ErrorKind::Shape, OP, message)
             .help("`length` is at least (windows - 1) · step + the elements of a window"));
     }
-    let mut target: Shape = lead.into();
-    target[axis] = Dim::from(length);
-    let zero = super::like(b, x, 0.0);
-    let zeros = super::movement::expand(b, zero, &target)?;
-    let mut total: Option<NodeId> = None;
-    for position in 0..size {
-        let column = super::movement::narrow(b, x, -1, position, 1)?;
-        let column = super::movement::squeeze(b, column, Some(&[-1]))?;
-        let stop = Some(position + (count - 1) * step + 1);
-        let places = Slice::Span { start: Some(position), stop, step };
-        let slices: Vec<Slice> = std::iter::repeat_n(Slice::ALL, axis).chain([places]).collect();
-        let placed = set(b, OP, zeros, &slices, column)?;
-        total = Some(match total {
-            Some(total) => super::arithmetic::add(b, total, placed)?,
-            None => placed,
-        });
-    }
-    Ok(total.unwrap_or(zeros))
+    let outer: Shape =
+        lead.iter().enumerate().filter(|(other, _)| *other != axis).map(|(_, dim)| dim.clone()).collect();
+    // A window is `parts` pieces of `step` elements. Piece k of window w lies at piece w + k of the result: in rows that are one
+    // piece shorter than they were laid out, each row begins one piece later than the one before.
+    let parts = (size + step - 1) / step;
+    let dtype = dtype_of(b, x);
+    let with =
+        |dims: &[i64]| -> Shape { outer.iter().cloned().chain(dims.iter().map(|&dim| Dim::from(dim))).collect() };
+    let outer_axes = outer.len() as i64;
+    let order: Vec<i64> = (0..lead.len() as i64 + 1).filter(|&other| other != axis as i64).collect();
+    let order: Vec<i64> = order[..outer.len()].iter().copied().chain([axis as i64, lead.len() as i64]).collect();
+    let x = permute(b, x, &order)?;
+    let x = padded(b, x, &with(&[count, parts * step]))?;
+    let x = reshape(b, x, &with(&[count, parts, step]))?;
+    let x = transpose(b, x, outer_axes, outer_axes + 1)?;
+    let x = padded(b, x, &with(&[parts, count + parts, step]))?;
+    let x = reshape(b, x, &with(&[parts * (count + parts), step]))?;
+    let x = narrow(b, x, outer_axes, 0, parts * (count + parts - 1))?;
+    let x = reshape(b, x, &with(&[parts, count + parts - 1, step]))?;
+    let x = sum(b, x, Some(&[outer_axes]), false)?;
+    let x = cast(b, x, dtype)?;
+    let pieces = (count + parts - 1) * step;
+    let x = reshape(b, x, &with(&[pieces]))?;
+    let x = narrow(b, x, outer_axes, 0, pieces.min(length))?;
+    let x = padded(b, x, &with(&[length]))?;
+    let back: Vec<i64> = (0..axis as i64).chain([outer_axes]).chain(axis as i64..outer_axes).collect();
+    permute(b, x, &back)
+}
+
+/// Zeros behind the elements of each axis, up to a shape.
+fn padded(b: &mut dyn Builder, x: NodeId, shape: &[Dim]) -> Result<NodeId> {
+    let zeros: Shape = shape.iter().map(|_| Dim::from(0)).collect();
+    pad(b, x, &zeros, shape, 0.0)
 }
 
 /// The middle of the last axes: `size` elements of each, zeros around what is shorter.

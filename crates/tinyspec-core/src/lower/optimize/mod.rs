@@ -6,6 +6,7 @@
 mod axis;
 mod bands;
 pub(super) mod bounds;
+mod congruences;
 mod cost;
 pub(super) mod delinearize;
 pub(crate) mod descent;

@@ -3,11 +3,13 @@
 //! * `one_hot`: an equation leaves one trip of a Range, `Σr [r = e] · x(r)` is `[0 <= e < n] · x(e)`: a gather is a read.
 //! * `prefix`: a window that ends (or begins) at a Range of the output, in whatever way it is written, becomes
 //!   `Σr [r < i + c] · x(r)` (or `[r > i + c]`), where x does not depend on i. Select carries such a sum from trip to trip.
+//! * `strided`: a congruence leaves every n-th trip (`congruences.rs`).
 //! * `narrowed`: a window that is as long everywhere takes as many trips (`bands.rs`).
 //!
 //! All only reorder a Reduce, or leave out what adds nothing.
 
 use super::bands::narrowed;
+use super::congruences::strided;
 use crate::lower::fold::{both, elementwise, truth};
 use crate::lower::live::{self, Live};
 use crate::lower::replace::replace;
@@ -34,11 +36,17 @@ pub(crate) fn simplify(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
         if simple.is_none() {
             simple = prefix(graph, &order, node)?;
         }
+        let mut may_narrow = false;
+        if simple.is_none() {
+            simple = strided(graph, node)?;
+            may_narrow = simple.is_some();
+        }
         if simple.is_none() {
             simple = narrowed(graph, node)?;
         }
         if let Some(simple) = simple {
-            if graph.op(simple) == Op::Reduce && graph.sources(simple).len() == graph.sources(node).len() {
+            let is_as_long = graph.sources(simple).len() == graph.sources(node).len();
+            if graph.op(simple) == Op::Reduce && is_as_long && !may_narrow {
                 done.push(simple);
             }
             let roots = substitute(graph, &[sink], &[(node, simple)].into_iter().collect())?;
