@@ -1,13 +1,16 @@
 //! Delinearization: a Range of which a Load reads the digits, `r / b` and `r % b`, becomes a Range for each digit.
 //!
 //! A reshape that merges axes leaves such a Range where their elements are not adjacent: repeated rows, channels that become pixels,
-//! heads that become one row. Vectors and register tiles need indices that are affine in the Ranges.
+//! heads that become one row. Vectors and register tiles need indices that are affine in the Ranges. Where the last round is not whole,
+//! as of a reshape of which a part is kept, its missing elements are neither read nor written.
 
+use super::windows::depends;
+use crate::lower::fold::both;
 use crate::lower::live::next_range_id;
 use crate::lower::loops::closed;
 use crate::lower::replace::Replacement;
 use smallvec::SmallVec;
-use tinyspec_ir::affine::Affine;
+use tinyspec_ir::affine::{Affine, less};
 use tinyspec_ir::{Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
 /// A Range, the base of its last digit, and its trips.
@@ -31,6 +34,8 @@ const MOST_LOOPS: usize = 24;
 /// The shortest last digit that gets a Range of its own outside of sums of products, whose tiles may span several digits: a shorter
 /// one is interleaved.
 const SHORTEST: i64 = 9;
+/// Rounds of which the last may be partial: of fewer, what it leaves out would take too large a part of the time.
+const LEAST_ROUNDS: i64 = 3;
 
 fn find(graph: &Graph, sink: NodeId) -> Option<Digits> {
     let order = graph.reachable(&[sink]);
@@ -42,15 +47,18 @@ fn find(graph: &Graph, sink: NodeId) -> Option<Digits> {
         _ => false,
     };
     let is_load = |&node: &NodeId| graph.op(node) == Op::Load;
+    let has_atomics = order.iter().any(|&node| graph.op(node) == Op::AtomicAdd);
+    let is_whole = |digits: &Digits| digits.trips % digits.base == 0;
     let is_long = |digits: &Digits| {
         let is_output = matches!(graph.arg(digits.range), Arg::Range { axis: AxisType::Loop, .. });
-        is_output && digits.base >= SHORTEST
+        let may_be_partial = !has_atomics && digits.trips >= LEAST_ROUNDS * digits.base;
+        is_output && digits.base >= SHORTEST && (is_whole(digits) || may_be_partial)
     };
     let least = |digits: &mut dyn Iterator<Item = Digits>| {
         let all = digits.filter(|digits| is_all_digits(graph, &order, digits));
         all.min_by_key(|digits| (digits.range, digits.base))
     };
-    least(&mut digits_of(graph, order.iter().filter(|node| is_product(node))))
+    least(&mut digits_of(graph, order.iter().filter(|node| is_product(node))).filter(is_whole))
         .or_else(|| least(&mut digits_of(graph, order.iter().filter(|node| is_load(node))).filter(is_long)))
 }
 
@@ -60,7 +68,7 @@ fn digits_of<'a>(graph: &Graph, readers: impl Iterator<Item = &'a NodeId>) -> im
     graph.reachable(&read).into_iter().filter_map(|node| digit(graph, node))
 }
 
-/// `r / b` or `r % b`, where r takes whole rounds of b.
+/// `r / b` or `r % b`, where r takes more than one round of b.
 fn digit(graph: &Graph, node: NodeId) -> Option<Digits> {
     let (Op::Idiv | Op::Mod, [range, base]) = (graph.op(node), graph.sources(node)) else { return None };
     let number = |node: NodeId| graph.as_int(node).and_then(|number| i64::try_from(number).ok());
@@ -68,7 +76,7 @@ fn digit(graph: &Graph, node: NodeId) -> Option<Digits> {
     // The one GLOBAL Range stays whole.
     let Arg::Range { axis: AxisType::Loop | AxisType::Reduce, .. } = graph.arg(*range) else { return None };
     let trips = number(graph.source(*range, 0))?;
-    (base > 1 && base < trips && trips % base == 0).then_some(Digits { range: *range, base, trips })
+    (base > 1 && base < trips).then_some(Digits { range: *range, base, trips })
 }
 
 /// Wherever the Range is divided, it is divided at this place or at one above, or one of its digits is.
@@ -90,10 +98,28 @@ fn split(graph: &mut Graph, sink: NodeId, digits: &Digits) -> Result<NodeId> {
         let bound = graph.index(trips);
         graph.range(bound, id, axis)
     };
-    let (outer, inner) = (range(digits.trips / digits.base, next, axis)?, range(digits.base, next + 1, axis)?);
+    let rounds = (digits.trips + digits.base - 1) / digits.base;
+    let (outer, inner) = (range(rounds, next, axis)?, range(digits.base, next + 1, axis)?);
     let position = Affine::atom(outer).scale(digits.base).plus(&Affine::atom(inner));
-    let mut replacement = Replacement::new(digits.range, &position, None);
+    let inside = match digits.trips % digits.base {
+        0 => None,
+        _ => Some(less(graph, &position, &Affine::number(digits.trips))?),
+    };
+    let mut replacement = Replacement::new(digits.range, &position, inside);
     for node in order {
+        if inside.is_some() && graph.op(node) == Op::Store && depends(graph, graph.source(node, 0), digits.range) {
+            let old: SmallVec<[NodeId; 4]> = graph.sources(node).into();
+            let mut sources: SmallVec<[NodeId; 4]> = SmallVec::new();
+            for &source in &old[..2] {
+                sources.push(replacement.value(graph, source)?);
+            }
+            let gate = old.get(2).map(|&gate| replacement.value(graph, gate)).transpose()?;
+            sources.extend(both(graph, gate, inside)?);
+            let arg = graph.arg(node).clone();
+            let store = graph.add(Op::Store, &sources, arg)?;
+            replacement.insert(node, store);
+            continue;
+        }
         let is_loop = matches!(graph.op(node), Op::End | Op::Reduce);
         if !is_loop || !graph.sources(node)[1..].contains(&digits.range) {
             replacement.node(graph, node)?;
