@@ -39,6 +39,8 @@ pub struct Graph {
     next: Vec<Option<NodeId>>,
     /// Where users wrote a node; never part of its identity.
     provenance: FxHashMap<NodeId, SmallVec<[Location; 1]>>,
+    /// Nodes that several others need, while a rewriter that has counted them runs.
+    shared: FxHashSet<NodeId>,
 }
 
 /// Nodes that a graph has room for once it has one.
@@ -48,6 +50,20 @@ impl Graph {
     /// An empty graph.
     pub fn new() -> Graph {
         Graph::default()
+    }
+
+    /// Whether several nodes need this one, as far as the rewriter that runs knows: what it computes would be computed again by a
+    /// rule that moves it into one of them.
+    pub fn is_shared(&self, node: NodeId) -> bool {
+        self.shared.contains(&node)
+    }
+
+    pub(crate) fn set_shared(&mut self, node: NodeId) {
+        self.shared.insert(node);
+    }
+
+    pub(crate) fn forget_shared(&mut self) {
+        self.shared = FxHashSet::default();
     }
 
     /// Bytes that it needs, about: without what arguments and shapes keep on the heap.

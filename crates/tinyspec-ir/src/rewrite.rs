@@ -4,7 +4,7 @@
 //! walks nodes in order of their numbers (sources first), so nothing recurses over the depth of a graph.
 
 use crate::{Builder, ContentHash, Graph, NodeId, Op, Result};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 /// A rewrite rule: data, a line each.
@@ -109,15 +109,21 @@ impl Rewriter {
     /// What [`crate::derive()`] refuses of a rebuilt node: then a rule is wrong.
     pub fn rewrite(&mut self, graph: &mut Graph, roots: &[NodeId]) -> Result<Vec<NodeId>> {
         let mut map: FxHashMap<NodeId, NodeId> = FxHashMap::default();
-        for node in graph.reachable(roots) {
+        let order = graph.reachable(roots);
+        let shared = shared(graph, &order, roots);
+        for node in order {
             let rebuilt = rebuild(graph, node, &map)?;
             let result = self.settle(graph, rebuilt)?;
+            if shared.contains(&node) {
+                graph.set_shared(result);
+            }
             if result != node {
                 let places: SmallVec<[_; 1]> = graph.locations(node).into();
                 places.into_iter().for_each(|place| graph.locate(result, place));
             }
             map.insert(node, result);
         }
+        graph.forget_shared();
         Ok(roots.iter().map(|root| map.get(root).copied().unwrap_or(*root)).collect())
     }
 
@@ -172,6 +178,22 @@ impl Rewriter {
         }
         Ok(map[&root])
     }
+}
+
+/// Nodes that several others need, or one of them and whoever asked for the roots.
+fn shared(graph: &Graph, order: &[NodeId], roots: &[NodeId]) -> FxHashSet<NodeId> {
+    let (mut known, mut shared) = (FxHashSet::default(), FxHashSet::default());
+    let mut sources: SmallVec<[NodeId; 4]> = roots.into();
+    sources.sort_unstable();
+    for &node in order {
+        sources.dedup();
+        shared.extend(sources.drain(..).filter(|&source| !known.insert(source)));
+        sources.extend_from_slice(graph.sources(node));
+        sources.sort_unstable();
+    }
+    sources.dedup();
+    shared.extend(sources.into_iter().filter(|&source| !known.insert(source)));
+    shared
 }
 
 fn rebuild(graph: &mut Graph, node: NodeId, map: &FxHashMap<NodeId, NodeId>) -> Result<NodeId> {
