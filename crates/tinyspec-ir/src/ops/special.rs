@@ -48,6 +48,29 @@ const OUTER: &[f64] = &[
     16.920122190293487,
 ];
 
+/// The series of `sin(πx) / x` over x², highest power first: to 2^-59 for |x| up to 1/2.
+const SINE_OF_HALF_TURNS: &[f64] = &[
+    -1.0518471716932065e-11,
+    5.392664662608129e-10,
+    -2.2948428997269873e-08,
+    7.952054001475513e-07,
+    -2.1915353447830217e-05,
+    0.00046630280576761255,
+    -0.0073704309457143504,
+    0.08214588661112823,
+    -0.5992645293207921,
+    2.5501640398773455,
+    -5.16771278004997,
+    3.141592653589793,
+];
+
+/// `sin πx` of |x| up to 1/2.
+fn sine_of_half_turns(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    let squared = square(b, x)?;
+    let series = polynomial(b, squared, SINE_OF_HALF_TURNS)?;
+    mul(b, x, series)
+}
+
 /// The x from 0 on with `erfc(x) = rest`, and `shown = 1 - rest`: a rational guess, and Newton's steps from there. What is
 /// not between 0 and 1 is counted as 1/2.
 fn of_rest(b: &mut dyn Builder, rest: NodeId, shown: NodeId) -> Result<NodeId> {
@@ -240,8 +263,7 @@ fn inner_lgamma(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
         },
         |b, rest, value| {
             // Γ(x) Γ(1 - x) = π / sin πx
-            let angle = scale(b, rest, PI)?;
-            let sine = super::trigonometry::sin(b, angle)?;
+            let sine = sine_of_half_turns(b, rest)?;
             let sine = abs(b, sine)?;
             let logarithm = log(b, sine)?;
             let sum = add(b, logarithm, value)?;
@@ -283,18 +305,24 @@ fn inner_digamma(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
             // ψ(x) = ψ(x + n) - 1/x - … - 1/(x + n - 1)
             let one = like(b, x, 1.0);
             let base = b.alu(Op::Where, &[is_small, x, one])?;
-            let mut less = value;
-            for step in 0..LARGE {
-                let summand = shift(b, base, f64::from(step))?;
-                let summand = b.alu(Op::Recip, &[summand])?;
-                less = sub(b, less, summand)?;
+            // All of them over their common denominator.
+            let (mut above, mut below) = (one, base);
+            for step in 1..LARGE {
+                let factor = shift(b, base, f64::from(step))?;
+                let product = mul(b, above, factor)?;
+                (above, below) = (add(b, product, below)?, mul(b, below, factor)?);
             }
+            let reciprocals = div(b, above, below)?;
+            let less = sub(b, value, reciprocals)?;
             b.alu(Op::Where, &[is_small, less, value])
         },
         |b, rest, value| {
             // ψ(1 - x) - ψ(x) = π / tan πx
-            let angle = scale(b, rest, PI)?;
-            let (sine, cosine) = (super::trigonometry::sin(b, angle)?, super::trigonometry::cos(b, angle)?);
+            // cos πx = sin(π (1/2 - |x|))
+            let magnitude = abs(b, rest)?;
+            let minus = scale(b, magnitude, -1.0)?;
+            let complement = shift(b, minus, 0.5)?;
+            let (sine, cosine) = (sine_of_half_turns(b, rest)?, sine_of_half_turns(b, complement)?);
             let ratio = div(b, cosine, sine)?;
             let zero = like(b, sine, 0.0);
             let is_pole = eq(b, sine, zero)?;
