@@ -1,5 +1,5 @@
-//! Passes over the instruction sequence of a kernel, before a renderer prints it. They do nothing for GPUs, where workgroups
-//! replace the outer loops.
+//! Passes over the instruction sequence of a kernel, before a renderer prints it. All but `branches` do nothing for GPUs, where
+//! workgroups replace the outer loops.
 
 mod arithmetic;
 mod branches;

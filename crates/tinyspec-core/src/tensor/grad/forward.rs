@@ -20,7 +20,7 @@ enum Source {
     /// Lazy values, by position.
     Walk(Walk),
     /// The graph of lazy values and of the history of others; and the values that have a position, with their nodes.
-    Opened(Opened, Vec<(NodeId, Value)>),
+    Opened(Box<Opened>, Vec<(NodeId, Value)>),
 }
 
 /// A value that the gradients may refer to.
@@ -56,7 +56,7 @@ impl Forward {
             _ => None,
         }));
         values.sort_unstable_by_key(|&(node, _)| node);
-        Ok(Forward { key: key(&opened, &values), source: Source::Opened(opened, values) })
+        Ok(Forward { key: key(&opened, &values), source: Source::Opened(Box::new(opened), values) })
     }
 
     /// The graph, and the positions of values by their nodes. Called at most once.
