@@ -144,33 +144,36 @@ impl Code<'_> {
         }
     }
 
-    /// The choices that get a branch: the most expensive first, and of the others those that lie apart from it or wholly in a side.
+    /// The choices that get a branch: the most expensive first, and of the others those that lie apart from it, or wholly in a side
+    /// of which they are no more than half. So a chain of Wheres, each within a side of the one before, gets few branches.
     fn choices(&self) -> Vec<Choice> {
-        let mut found: Vec<(usize, Choice)> = Vec::new();
+        let mut found: Vec<([usize; 2], Choice)> = Vec::new();
         for mut choice in self.groups() {
-            let mut cost = 0;
+            let mut costs = [0; 2];
             for side in 0..2 {
                 let skipped = self.skipped(&choice, side);
-                let each = skipped.iter().map(|&node| self.cost(node)).sum::<usize>();
-                if each >= MISPREDICTED {
-                    cost += each;
+                let cost = skipped.iter().map(|&node| self.cost(node)).sum::<usize>();
+                if cost >= MISPREDICTED {
+                    costs[side] = cost;
                     choice.skipped[side] = Some(skipped);
                 }
             }
-            if cost > 0 {
-                found.push((cost, choice));
+            if choice.skipped.iter().any(Option::is_some) {
+                found.push((costs, choice));
             }
         }
-        found.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
-        let mut taken: Vec<Choice> = Vec::new();
+        let total = |costs: [usize; 2]| costs.iter().sum::<usize>();
+        found.sort_by_key(|(costs, _)| std::cmp::Reverse(total(*costs)));
+        let (mut taken, mut taken_costs): (Vec<Choice>, Vec<[usize; 2]>) = (Vec::new(), Vec::new());
         // The innermost side that a value belongs to, and the Wheres that have a branch.
         let mut owners: FxHashMap<NodeId, (usize, usize)> = FxHashMap::default();
         let mut selects: FxHashSet<NodeId> = FxHashSet::default();
-        for (_, choice) in found {
+        for (costs, choice) in found {
             let owner = choice.last().and_then(|last| owners.get(&last)).copied();
             let is_own = |node: NodeId| owners.get(&node).copied() == owner;
             let in_sides = |node: &NodeId| is_own(*node) && !selects.contains(node);
-            if !choice.selects().all(is_own) || !choice.skipped.iter().flatten().flatten().all(in_sides) {
+            let is_small = owner.is_none_or(|(around, side)| 2 * total(costs) <= taken_costs[around][side]);
+            if !is_small || !choice.selects().all(is_own) || !choice.skipped.iter().flatten().flatten().all(in_sides) {
                 continue;
             }
             for (side, nodes) in choice.skipped.iter().enumerate() {
@@ -178,6 +181,7 @@ impl Code<'_> {
             }
             selects.extend(choice.selects());
             taken.push(choice);
+            taken_costs.push(costs);
         }
         taken
     }
