@@ -39,7 +39,7 @@ pub struct Graph {
     next: Vec<Option<NodeId>>,
     /// Where users wrote a node; never part of its identity.
     provenance: FxHashMap<NodeId, SmallVec<[Location; 1]>>,
-    /// Nodes that several others need, while a rewriter that has counted them runs.
+    /// Nodes with several users, while a rewriter runs.
     shared: FxHashSet<NodeId>,
 }
 
@@ -52,8 +52,8 @@ impl Graph {
         Graph::default()
     }
 
-    /// Whether several nodes need this one, as far as the rewriter that runs knows: what it computes would be computed again by a
-    /// rule that moves it into one of them.
+    /// Whether a node has several users, as counted when the running rewriter started: a rule that fuses it into one of them would
+    /// duplicate its work. False outside of a rewriter.
     pub fn is_shared(&self, node: NodeId) -> bool {
         self.shared.contains(&node)
     }

@@ -180,19 +180,17 @@ impl Rewriter {
     }
 }
 
-/// Nodes that several others need, or one of them and whoever asked for the roots.
+/// Nodes with several users; whoever asked for a root is one.
 fn shared(graph: &Graph, order: &[NodeId], roots: &[NodeId]) -> FxHashSet<NodeId> {
-    let (mut known, mut shared) = (FxHashSet::default(), FxHashSet::default());
-    let mut sources: SmallVec<[NodeId; 4]> = roots.into();
-    sources.sort_unstable();
-    for &node in order {
-        sources.dedup();
-        shared.extend(sources.drain(..).filter(|&source| !known.insert(source)));
-        sources.extend_from_slice(graph.sources(node));
+    let (mut used, mut shared) = (FxHashSet::default(), FxHashSet::default());
+    let mut use_once_each = |sources: &[NodeId]| {
+        let mut sources: SmallVec<[NodeId; 4]> = sources.into();
         sources.sort_unstable();
-    }
-    sources.dedup();
-    shared.extend(sources.into_iter().filter(|&source| !known.insert(source)));
+        sources.dedup();
+        shared.extend(sources.into_iter().filter(|&source| !used.insert(source)));
+    };
+    use_once_each(roots);
+    order.iter().for_each(|&node| use_once_each(graph.sources(node)));
     shared
 }
 

@@ -49,7 +49,7 @@ pub(crate) struct Replacement {
 }
 
 impl Replacement {
-    /// With `range` at a position.
+    /// With `range` at a position; reads and stores at a place that depends on it happen where `inside` holds.
     pub fn new(range: NodeId, position: &Affine, inside: Option<NodeId>) -> Replacement {
         let sums = FxHashMap::from_iter([(range, position.clone())]);
         Replacement { range, inside, sums, new: FxHashMap::default() }
@@ -121,6 +121,11 @@ impl Replacement {
             // Loops and what waits for them keep the Range itself.
             let is_loop = source == self.range && matches!(op, Op::End | Op::After | Op::Reduce);
             sources.push(if is_loop { source } else { self.value(graph, source)? });
+        }
+        if op == Op::Store && self.inside.is_some() && self.is_changed(&old[0]) {
+            let gate = both(graph, sources.get(2).copied(), self.inside)?;
+            sources.truncate(2);
+            sources.extend(gate);
         }
         let new = match op {
             Op::Load if self.is_changed(&old[0]) => self.load(graph, &sources, arg)?,

@@ -44,7 +44,7 @@ pub fn lcm(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
     cast(b, multiple, dtype)
 }
 
-/// Euclid's remainders of a step: only between steps is it asked whether all elements are done, which is what a branch can skip.
+/// Rounds of Euclid's algorithm between tests for completion. Once all lanes are done, a branch skips the remaining rounds.
 const ROUNDS_OF_A_STEP: usize = 4;
 
 fn of_magnitudes(b: &mut dyn Builder, [mut x, mut y]: [NodeId; 2]) -> Result<NodeId> {

@@ -417,7 +417,7 @@ pub fn erf(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     odd(b, x, |b, x| {
         let Branches { is_near, near, far } = branches(b, x, 1.0)?;
         let near = odd_series(b, near, ERF)?;
-        // Beyond the bound it is 1, and the power would be a subnormal number, which processors are slow with.
+        // Beyond the bound erf rounds to 1; the clamp avoids subnormal powers, which are slow.
         let bound = if dtype_of(b, far) == DType::F64 { 26.0 } else { 9.0 };
         let bound = like(b, far, bound);
         let beyond = b.alu(Op::CmpLt, &[bound, far])?;
@@ -432,7 +432,8 @@ pub fn erf(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     })
 }
 
-/// `erf(x) - share = rest - erfc(x)` for x from 0 on and `rest = 1 - share`, by the one that has more digits.
+/// `erf(x) - share`, which equals `rest - erfc(x)`, for x >= 0 and `rest = 1 - share`. Uses the series of erf for small x and that of erfc
+/// elsewhere, to avoid cancellation.
 pub(super) fn beyond_share(b: &mut dyn Builder, x: NodeId, [share, rest]: [NodeId; 2]) -> Result<NodeId> {
     let Branches { is_near, near, far } = branches(b, x, 1.0)?;
     let near = odd_series(b, near, ERF)?;
@@ -478,7 +479,7 @@ fn rest(b: &mut dyn Builder, x: NodeId, factor: f64, squared: f64) -> Result<Nod
     b.alu(Op::Where, &[negative, below, above])
 }
 
-/// A function whose slope has a shorter form than what follows from its composition.
+/// A composed function with a closed-form derivative that is cheaper than the derivative of the composition.
 struct Known {
     function: fn(&mut dyn Builder, NodeId) -> Result<NodeId>,
     slope: fn(&mut dyn Builder, NodeId) -> Result<NodeId>,
@@ -507,17 +508,17 @@ fn power_of_complement(b: &mut dyn Builder, x: NodeId, sign: f64, is_root: bool)
     b.alu(Op::Recip, &[sum])
 }
 
-/// `2 factor/√π e^(-squared x²)`.
-fn bell_slope(b: &mut dyn Builder, x: NodeId, factor: f64, squared: f64) -> Result<NodeId> {
-    let square = square(b, x)?;
-    let exponent = scale(b, square, -squared)?;
+/// `2 factor/√π e^(-(factor x)²)`, given the exact square of the factor.
+fn bell_slope(b: &mut dyn Builder, x: NodeId, factor: f64, factor_squared: f64) -> Result<NodeId> {
+    let squared = square(b, x)?;
+    let exponent = scale(b, squared, -factor_squared)?;
     let power = exp(b, exponent)?;
     scale(b, power, factor * FRAC_2_SQRT_PI)
 }
 
-/// The `x` of which `node` is one of the functions above, in its own dtype, and the slope there.
+/// Recognises `node` as one of the functions above: its argument, and the derivative there.
 pub(crate) fn slope_of(graph: &mut Graph, node: NodeId) -> Option<(NodeId, NodeId)> {
-    // All of them mirror their values on one side of 0.
+    // Each of them reflects its values for negative arguments.
     let (Op::Where, &[negative, mirrored, value]) = (graph.op(node), graph.sources(node)) else { return None };
     let (Op::CmpLt, &[x, zero]) = (graph.op(negative), graph.sources(negative)) else { return None };
     let minus = if graph.op(mirrored) == Op::Add { graph.source(mirrored, 0) } else { mirrored };

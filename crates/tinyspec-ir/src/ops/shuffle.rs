@@ -79,17 +79,17 @@ pub fn fold(b: &mut dyn Builder, x: NodeId, axis: i64, length: i64, step: i64) -
         return Err(Error::new(ErrorKind::Shape, OP, message)
             .help("`length` is at least (windows - 1) · step + the elements of a window"));
     }
-    let outer: Shape =
-        lead.iter().enumerate().filter(|(other, _)| *other != axis).map(|(_, dim)| dim.clone()).collect();
-    // A window is `parts` pieces of `step` elements. Piece k of window w lies at piece w + k of the result: in rows that are one
-    // piece shorter than they were laid out, each row begins one piece later than the one before.
+    // A window is split into `parts` pieces of `step` elements; piece k of window w is added to piece w + k of the result. Reading rows
+    // of `count + parts` pieces as rows that are one piece shorter shifts row k by k pieces, so a sum over the rows adds them up.
+    let mut outer: Shape = lead.into();
+    outer.remove(axis);
     let parts = (size + step - 1) / step;
     let dtype = dtype_of(b, x);
     let with =
         |dims: &[i64]| -> Shape { outer.iter().cloned().chain(dims.iter().map(|&dim| Dim::from(dim))).collect() };
     let outer_axes = outer.len() as i64;
-    let order: Vec<i64> = (0..lead.len() as i64 + 1).filter(|&other| other != axis as i64).collect();
-    let order: Vec<i64> = order[..outer.len()].iter().copied().chain([axis as i64, lead.len() as i64]).collect();
+    let others = (0..lead.len() as i64).filter(|&other| other != axis as i64);
+    let order: Vec<i64> = others.chain([axis as i64, lead.len() as i64]).collect();
     let x = permute(b, x, &order)?;
     let x = padded(b, x, &with(&[count, parts * step]))?;
     let x = reshape(b, x, &with(&[count, parts, step]))?;
@@ -108,7 +108,7 @@ pub fn fold(b: &mut dyn Builder, x: NodeId, axis: i64, length: i64, step: i64) -
     permute(b, x, &back)
 }
 
-/// Zeros behind the elements of each axis, up to a shape.
+/// Pads each axis with zeros at its end, up to a shape.
 fn padded(b: &mut dyn Builder, x: NodeId, shape: &[Dim]) -> Result<NodeId> {
     let zeros: Shape = shape.iter().map(|_| Dim::from(0)).collect();
     pad(b, x, &zeros, shape, 0.0)

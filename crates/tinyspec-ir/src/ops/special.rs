@@ -48,7 +48,7 @@ const OUTER: &[f64] = &[
     16.920122190293487,
 ];
 
-/// The series of `sin(πx) / x` over x², highest power first: to 2^-59 for |x| up to 1/2.
+/// Taylor coefficients of `sin(πx) / x` in x², highest power first: accurate to 2^-59 for |x| up to 1/2.
 const SINE_OF_HALF_TURNS: &[f64] = &[
     -1.0518471716932065e-11,
     5.392664662608129e-10,
@@ -64,7 +64,7 @@ const SINE_OF_HALF_TURNS: &[f64] = &[
     PI,
 ];
 
-/// `sin πx` of |x| up to 1/2.
+/// `sin(πx)` for |x| up to 1/2.
 fn sine_of_half_turns(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     let squared = square(b, x)?;
     let series = polynomial(b, squared, SINE_OF_HALF_TURNS)?;
@@ -305,7 +305,7 @@ fn inner_digamma(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
             // ψ(x) = ψ(x + n) - 1/x - … - 1/(x + n - 1)
             let one = like(b, x, 1.0);
             let base = b.alu(Op::Where, &[is_small, x, one])?;
-            // All of them over their common denominator.
+            // The reciprocals are summed over a common denominator: one division.
             let (mut above, mut below) = (one, base);
             for step in 1..LARGE {
                 let factor = shift(b, base, f64::from(step))?;

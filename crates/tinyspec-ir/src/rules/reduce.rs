@@ -9,7 +9,7 @@ use crate::{Arg, Axes, Builder, Const, DType, Graph, NodeId, Op, dim};
 rules! {
     /// Reductions.
     REDUCE (Reassoc, "reduce", g, node) {
-        reduce_reduce: (Reduce (Reduce x)) if same_op(g, node, g.source(node, 0)) && is_own(g, g.source(node, 0)) => {
+        reduce_reduce: (Reduce (Reduce x)) if same_op(g, node, g.source(node, 0)) && !g.is_shared(g.source(node, 0)) => {
             let inner = g.source(node, 0);
             let axes = union(axes(g, inner)?, axes(g, node)?);
             reduced(g, node, x, axes)?
@@ -17,7 +17,7 @@ rules! {
         reduce_squeezed_reduce: (Reduce (Reshape (Reduce x) shape)) if same_op(g, node, g.source(g.source(node, 0), 0)) => {
             let squeezed = g.source(node, 0);
             let inner = g.source(squeezed, 0);
-            if !is_own(g, squeezed) || !is_own(g, inner) {
+            if g.is_shared(squeezed) || g.is_shared(inner) {
                 return None;
             }
             let places = kept(g, inner, squeezed)?;
@@ -107,11 +107,6 @@ fn axes(graph: &Graph, node: NodeId) -> Option<Axes> {
 
 fn same_op(graph: &Graph, a: NodeId, b: NodeId) -> bool {
     matches!((graph.arg(a), graph.arg(b)), (Arg::Reduce { op: a, .. }, Arg::Reduce { op: b, .. }) if a == b)
-}
-
-/// Whether nothing else needs a value: if it did, its terms would be computed twice.
-fn is_own(graph: &Graph, node: NodeId) -> bool {
-    !graph.is_shared(node)
 }
 
 fn union(a: Axes, b: Axes) -> Axes {

@@ -1,7 +1,6 @@
-//! Branches around expensive values that a Where often selects for no lane. A Where computes both of its sides; a branch on the
-//! conditions of all lanes together skips a side that none of them takes (J. Shin, "Introducing control flow into vectorized code",
-//! PACT 2007). So the reduction of huge arguments of a sine costs nothing where there are none, and of two series the one that all
-//! lanes need is computed.
+//! Branches around expensive sides of Wheres. A Where evaluates both of its sides; a branch on the superword condition skips a side that
+//! no lane selects (J. Shin, "Introducing control flow into vectorized code", PACT 2007). Sines then pay for the reduction of huge
+//! arguments only where there are some, and where all lanes need the same one of two series, only that one is evaluated.
 
 use super::Instructions;
 use crate::lower::fold::{identity, truth};
@@ -15,26 +14,27 @@ use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::instructions::{lanes, negated};
 use tinyspec_ir::{AddrSpace, Arg, Builder, DType, Graph, NodeId, Op, Result};
 
-/// Machine instructions that take as long as a mispredicted branch: about 20 cycles, two instructions each. A side of fewer
-/// is computed.
+/// The cost of a mispredicted branch in machine instructions: about 20 cycles, two instructions each. Cheaper sides are always
+/// evaluated.
 const MISPREDICTED: usize = 40;
-/// Instructions that take as long as a division or a square root.
+/// The cost of a division or a square root in machine instructions.
 const DIVISION: usize = 8;
 
-/// Wheres of one condition that share a branch for each side.
+/// Wheres with the same condition, which share one branch per side.
 struct Choice {
     /// The innermost Range or If around them.
     block: Option<NodeId>,
     condition: NodeId,
-    /// In order, each with the open Ranges that it depends on. Up to the last, nothing needs any of them but what can wait.
+    /// The Wheres in program order, each with the open Ranges that it depends on. Whatever uses one of them before the last can be
+    /// deferred.
     selects: Vec<(NodeId, SmallVec<[NodeId; 4]>)>,
-    /// What waits for the block: values that need a Where and stand before the last one.
-    waiting: Vec<NodeId>,
-    /// Values that only these sides need, of the sides that are skipped.
-    skipped: [Option<FxHashSet<NodeId>>; 2],
+    /// Values that use a Where and precede the last one: they are deferred until after the branch.
+    deferred: Vec<NodeId>,
+    /// The values that only this side needs, in program order; none if the side gets no branch.
+    skipped: [Vec<NodeId>; 2],
 }
 
-/// Skips expensive sides of Wheres that no lane takes.
+/// Puts branches around expensive sides of Wheres.
 ///
 /// # Errors
 /// What [`tinyspec_ir::derive()`] refuses: then this pass is wrong.
@@ -44,17 +44,17 @@ pub fn branches(graph: &mut Graph, linear: NodeId, target: &Target) -> Result<No
     if choices.is_empty() {
         return Ok(linear);
     }
-    let mut emission = Emission::new(graph, &list, choices);
+    let mut emission = Emission::new(graph, choices);
     emission.emit(graph, &list, None)?;
     emission.instructions.linear(graph)
 }
 
-/// An instruction sequence and who uses what in it.
+/// An instruction sequence with its def-use chains.
 struct Code<'a> {
     graph: &'a Graph,
     target: &'a Target,
     list: &'a [NodeId],
-    /// By position, the innermost Range or If around an instruction.
+    /// The innermost enclosing Range or If of each instruction.
     blocks: Vec<Option<NodeId>>,
     positions: FxHashMap<NodeId, usize>,
     users: FxHashMap<NodeId, SmallVec<[NodeId; 4]>>,
@@ -71,7 +71,7 @@ impl Code<'_> {
             positions: FxHashMap::default(),
             users: FxHashMap::default(),
         };
-        // Few kernels have a side that is worth a branch.
+        // Few kernels have an expensive side; the others are done.
         if !code.has_expensive_side() {
             return code;
         }
@@ -92,7 +92,7 @@ impl Code<'_> {
         code
     }
 
-    /// Whether any side of a Where may be long enough, where what is used twice counts twice.
+    /// Whether a side of a Where may be expensive enough: an upper bound, which counts shared subexpressions once per use.
     fn has_expensive_side(&self) -> bool {
         let mut costs: FxHashMap<NodeId, usize> = FxHashMap::default();
         for &node in self.list {
@@ -115,7 +115,7 @@ impl Code<'_> {
         self.graph.op(node) == Op::Where && self.graph.dtype(node) != DType::Bool
     }
 
-    /// Is it a value of others, without memory?
+    /// Is it a function of its sources alone, without side effects or memory accesses?
     fn is_pure(&self, node: NodeId) -> bool {
         let graph = self.graph;
         match graph.op(node) {
@@ -144,28 +144,27 @@ impl Code<'_> {
         }
     }
 
-    /// The choices that get a branch: the most expensive first, and of the others those that lie apart from it, or wholly in a side
-    /// of which they are no more than half. So a chain of Wheres, each within a side of the one before, gets few branches.
+    /// Selects the choices that get a branch, most expensive first. Choices do not overlap. A nested choice is accepted only if it costs
+    /// at most half of the enclosing side, so that a long chain of nested Wheres gets few branches.
     fn choices(&self) -> Vec<Choice> {
         let mut found: Vec<([usize; 2], Choice)> = Vec::new();
         for mut choice in self.groups() {
-            let mut costs = [0; 2];
-            for side in 0..2 {
-                let skipped = self.skipped(&choice, side);
-                let cost = skipped.iter().map(|&node| self.cost(node)).sum::<usize>();
-                if cost >= MISPREDICTED {
-                    costs[side] = cost;
-                    choice.skipped[side] = Some(skipped);
+            let sides = [0, 1].map(|side| self.skipped(&choice, side));
+            let mut costs = sides.each_ref().map(|side| side.iter().map(|&node| self.cost(node)).sum::<usize>());
+            for ((cost, side), skipped) in costs.iter_mut().zip(sides).zip(&mut choice.skipped) {
+                match *cost >= MISPREDICTED {
+                    true => *skipped = side,
+                    false => *cost = 0,
                 }
             }
-            if choice.skipped.iter().any(Option::is_some) {
+            if costs != [0; 2] {
                 found.push((costs, choice));
             }
         }
         let total = |costs: [usize; 2]| costs.iter().sum::<usize>();
         found.sort_by_key(|(costs, _)| std::cmp::Reverse(total(*costs)));
         let (mut taken, mut taken_costs): (Vec<Choice>, Vec<[usize; 2]>) = (Vec::new(), Vec::new());
-        // The innermost side that a value belongs to, and the Wheres that have a branch.
+        // The innermost side that a value belongs to, and the Wheres that already have a branch.
         let mut owners: FxHashMap<NodeId, (usize, usize)> = FxHashMap::default();
         let mut selects: FxHashSet<NodeId> = FxHashSet::default();
         for (costs, choice) in found {
@@ -173,11 +172,11 @@ impl Code<'_> {
             let is_own = |node: NodeId| owners.get(&node).copied() == owner;
             let in_sides = |node: &NodeId| is_own(*node) && !selects.contains(node);
             let is_small = owner.is_none_or(|(around, side)| 2 * total(costs) <= taken_costs[around][side]);
-            if !is_small || !choice.selects().all(is_own) || !choice.skipped.iter().flatten().flatten().all(in_sides) {
+            if !is_small || !choice.selects().all(is_own) || !choice.skipped.iter().flatten().all(in_sides) {
                 continue;
             }
             for (side, nodes) in choice.skipped.iter().enumerate() {
-                owners.extend(nodes.iter().flatten().map(|&node| (node, (taken.len(), side))));
+                owners.extend(nodes.iter().map(|&node| (node, (taken.len(), side))));
             }
             selects.extend(choice.selects());
             taken.push(choice);
@@ -186,11 +185,11 @@ impl Code<'_> {
         taken
     }
 
-    /// Wheres of one condition and block, as many together as can wait for the last of them.
+    /// Groups the Wheres of each block by condition. A group ends where something that cannot be deferred uses one of its Wheres.
     fn groups(&self) -> Vec<Choice> {
         let mut groups: Vec<Choice> = Vec::new();
         let mut open: FxHashMap<(Option<NodeId>, NodeId), usize> = FxHashMap::default();
-        // The groups whose Wheres a value needs, and which of the open Ranges it depends on, a bit each.
+        // The groups that a value depends on, and the open Ranges that it depends on, one bit per nesting level.
         let mut needs: FxHashMap<NodeId, SmallVec<[usize; 2]>> = FxHashMap::default();
         let mut depends: FxHashMap<NodeId, u64> = FxHashMap::default();
         let mut ranges: Vec<NodeId> = Vec::new();
@@ -205,17 +204,16 @@ impl Code<'_> {
             needed.sort_unstable();
             needed.dedup();
             let is_select = self.is_select(node);
-            let waits = self.is_pure(node) && !is_select;
+            let can_wait = self.is_pure(node) && !is_select;
             needed.retain(|&mut group| {
-                // Wheres of the block that is open here.
                 let key = (groups[group].block, groups[group].condition);
                 let is_open = key.0 == block && open.get(&key) == Some(&group);
-                match (waits, is_open) {
-                    (true, true) => groups[group].waiting.push(node),
+                match (can_wait, is_open) {
+                    (true, true) => groups[group].deferred.push(node),
                     _ if open.get(&key) == Some(&group) => drop(open.remove(&key)),
                     _ => {}
                 }
-                waits && is_open
+                can_wait && is_open
             });
             if is_select {
                 let key = (block, self.graph.source(node, 0));
@@ -247,17 +245,17 @@ impl Code<'_> {
         }
         for group in &mut groups {
             let last = group.last().and_then(|last| self.positions.get(&last));
-            group.waiting.retain(|node| self.positions.get(node) < last);
+            group.deferred.retain(|node| self.positions.get(node) < last);
         }
         groups
     }
 
-    /// The values that nothing but this side of the Wheres needs.
-    fn skipped(&self, choice: &Choice, side: usize) -> FxHashSet<NodeId> {
-        let mut skipped = FxHashSet::default();
+    /// The values that only this side of the Wheres needs, in program order.
+    fn skipped(&self, choice: &Choice, side: usize) -> Vec<NodeId> {
+        let (mut skipped, mut order) = (FxHashSet::default(), Vec::new());
         let last = choice.last().and_then(|last| self.positions.get(&last));
-        let Some(&last) = last else { return skipped };
-        // From the last to the first, so that all users of a value have been seen.
+        let Some(&last) = last else { return order };
+        // Backwards, so that all users of a value are seen before it.
         let starts = choice.selects().map(|select| self.graph.source(select, 1 + side));
         let mut pending: BinaryHeap<usize> = starts.filter_map(|node| self.positions.get(&node).copied()).collect();
         while let Some(position) = pending.pop() {
@@ -274,16 +272,18 @@ impl Code<'_> {
             };
             if self.users.get(&node).is_some_and(|users| users.iter().all(is_own)) {
                 skipped.insert(node);
+                order.push(node);
                 pending.extend(self.graph.sources(node).iter().filter_map(|source| self.positions.get(source)));
             }
         }
-        skipped
+        order.reverse();
+        order
     }
 }
 
 impl Choice {
     fn new(block: Option<NodeId>, condition: NodeId) -> Choice {
-        Choice { block, condition, selects: Vec::new(), waiting: Vec::new(), skipped: [None, None] }
+        Choice { block, condition, selects: Vec::new(), deferred: Vec::new(), skipped: [vec![], vec![]] }
     }
 
     fn selects(&self) -> impl Iterator<Item = NodeId> {
@@ -299,32 +299,31 @@ impl Choice {
     }
 }
 
-/// Writes the new sequence.
+/// Builds the new sequence.
 struct Emission {
     instructions: Instructions,
     choices: Vec<Choice>,
-    /// The innermost choice a side of which a value belongs to, and which side.
+    /// The innermost choice and side that a value belongs to.
     sides: FxHashMap<NodeId, (usize, usize)>,
     /// The choice of a Where.
     selects: FxHashMap<NodeId, usize>,
-    /// The choices whose blocks a value waits for.
+    /// The choices whose branches a deferred value waits for.
     waits: FxHashMap<NodeId, Vec<usize>>,
-    positions: FxHashMap<NodeId, usize>,
     done: Vec<bool>,
     next_register: u32,
 }
 
 impl Emission {
-    fn new(graph: &Graph, list: &[NodeId], choices: Vec<Choice>) -> Emission {
+    fn new(graph: &Graph, choices: Vec<Choice>) -> Emission {
         let (mut sides, mut selects) = (FxHashMap::default(), FxHashMap::default());
         let mut waits: FxHashMap<NodeId, Vec<usize>> = FxHashMap::default();
-        // A choice within a side of another comes after it.
+        // An enclosing choice precedes those inside of it, which overwrite its entries.
         for (index, choice) in choices.iter().enumerate() {
             for (side, nodes) in choice.skipped.iter().enumerate() {
-                sides.extend(nodes.iter().flatten().map(|&node| (node, (index, side))));
+                sides.extend(nodes.iter().map(|&node| (node, (index, side))));
             }
             selects.extend(choice.selects().map(|node| (node, index)));
-            choice.waiting.iter().for_each(|&node| waits.entry(node).or_default().push(index));
+            choice.deferred.iter().for_each(|&node| waits.entry(node).or_default().push(index));
         }
         Emission {
             instructions: Instructions::default(),
@@ -333,12 +332,11 @@ impl Emission {
             sides,
             selects,
             waits,
-            positions: list.iter().enumerate().map(|(position, &node)| (node, position)).collect(),
             next_register: next_register(graph),
         }
     }
 
-    /// Emits instructions that stand in this side of a choice, or in none.
+    /// Emits those of some instructions that belong to the given side of a choice, or to none.
     fn emit(&mut self, graph: &mut Graph, nodes: &[NodeId], inside: Option<(usize, usize)>) -> Result<()> {
         for &node in nodes {
             let waits = self.waits.get(&node).is_some_and(|choices| choices.iter().any(|&choice| !self.done[choice]));
@@ -349,8 +347,8 @@ impl Emission {
                 Some(&choice) if self.choices[choice].last() == Some(node) => {
                     self.blocks(graph, choice)?;
                     self.done[choice] = true;
-                    let waiting = self.choices[choice].waiting.clone();
-                    self.emit(graph, &waiting, inside)?;
+                    let deferred = self.choices[choice].deferred.clone();
+                    self.emit(graph, &deferred, inside)?;
                 }
                 Some(_) => {}
                 None => drop(self.instructions.copy(graph, node)?),
@@ -359,11 +357,11 @@ impl Emission {
         Ok(())
     }
 
-    /// Emits the Wheres of a choice as registers that blocks write.
+    /// Replaces the Wheres of a choice by registers that conditional blocks store to.
     fn blocks(&mut self, graph: &mut Graph, index: usize) -> Result<()> {
         let Choice { condition, selects, .. } = &self.choices[index];
         let (condition, selects) = (self.instructions.now(*condition), selects.clone());
-        let is_skipped = [0, 1].map(|side| self.choices[index].skipped[side].is_some());
+        let is_skipped = [0, 1].map(|side| !self.choices[index].skipped[side].is_empty());
         let (mut places, mut effects) = (Vec::new(), Vec::new());
         for &(select, ref ranges) in &selects {
             let place = self.register(graph, select, ranges)?;
@@ -378,7 +376,7 @@ impl Emission {
         }
         for side in (0..2).filter(|&side| is_skipped[side]) {
             let taken = self.any(graph, condition, side)?;
-            // A block around it may have settled the condition.
+            // An enclosing block may have decided the condition.
             let settled = self.instructions.outcome(graph, taken);
             if settled == Some(false) {
                 continue;
@@ -387,8 +385,7 @@ impl Emission {
                 Some(_) => None,
                 None => Some(self.instructions.push(graph, Op::If, &[taken], Arg::None)?),
             };
-            let mut nodes: Vec<NodeId> = self.choices[index].skipped[side].iter().flatten().copied().collect();
-            nodes.sort_unstable_by_key(|node| self.positions.get(node));
+            let nodes = self.choices[index].skipped[side].clone();
             self.emit(graph, &nodes, Some((index, side)))?;
             for (number, &(select, _)) in selects.iter().enumerate() {
                 let place = self.after(graph, places[number], effects[number])?;
@@ -410,7 +407,7 @@ impl Emission {
         Ok(())
     }
 
-    /// A register for the value of a Where, new in each trip of the loops that it depends on.
+    /// A register for the value of a Where, with its lifetime limited to one iteration of the loops that the Where depends on.
     fn register(&mut self, graph: &mut Graph, select: NodeId, ranges: &[NodeId]) -> Result<NodeId> {
         let dims = graph.props(select).shape.clone();
         let dims = graph.shape(&dims)?;
@@ -433,7 +430,7 @@ impl Emission {
         self.instructions.push(graph, Op::Load, &[place], Arg::Load { device: None, addrspace: AddrSpace::Reg })
     }
 
-    /// A value of the shape of another.
+    /// Broadcasts a value to the shape of another.
     fn splat(&mut self, graph: &mut Graph, value: NodeId, like: NodeId) -> Result<NodeId> {
         let dims = graph.props(like).shape.clone();
         if graph.props(value).shape == dims {
@@ -443,9 +440,9 @@ impl Emission {
         self.instructions.push(graph, Op::Expand, &[value, dims], Arg::None)
     }
 
-    /// Whether any lane takes a side.
+    /// A scalar: does any lane select this side?
     fn any(&mut self, graph: &mut Graph, condition: NodeId, side: usize) -> Result<NodeId> {
-        // One of all lanes.
+        // A scalar condition that was broadcast.
         let condition = if graph.op(condition) == Op::Expand { graph.source(condition, 0) } else { condition };
         let taken = match (side, negated(graph, condition)) {
             (0, _) => condition,

@@ -17,7 +17,7 @@ pub(super) fn narrowed(graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>
     let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(None) };
     let terms = Terms::of(graph, op, graph.source(node, 0))?;
     let ranges: SmallVec<[NodeId; 4]> = graph.sources(node)[1..].into();
-    for &range in &ranges {
+    for range in ranges {
         let (Some(trips), &Arg::Range { axis, .. }) = (live::trips(graph, range), graph.arg(range)) else { continue };
         let domain = Domain::of(graph, range, constraints(&terms.conditions));
         // What leaves more than half of the trips is not worth the gate.
@@ -28,12 +28,28 @@ pub(super) fn narrowed(graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>
         let place = window.first.plus(&Affine::atom(step));
         let (above, below) = (less(graph, &Affine::number(-1), &place)?, less(graph, &place, &Affine::number(trips))?);
         let inside = both(graph, Some(above), Some(below))?;
-        let value = terms.emit(graph, op, &window.said)?;
-        let Some(value) = replace(graph, &[value], range, &place, inside)? else { continue };
-        let value = under(graph, op, value[0], inside)?;
-        let rest = ranges.iter().copied().filter(|&other| other != range);
-        let sources: SmallVec<[NodeId; 4]> = [value, step].into_iter().chain(rest).collect();
-        return graph.add(Op::Reduce, &sources, graph.arg(node).clone()).map(Some);
+        if let Some(reduce) = over(graph, node, &terms, &window.said, range, (step, &place, inside))? {
+            return Ok(Some(reduce));
+        }
     }
     Ok(None)
+}
+
+/// The Reduce `node` with a fresh Range in place of `range`, which is at `place` where `inside` holds. The conditions numbered `said`
+/// follow from that. `None` where more than values depend on the Range.
+pub(super) fn over(
+    graph: &mut Graph,
+    node: NodeId,
+    terms: &Terms,
+    said: &[usize],
+    range: NodeId,
+    (fresh, place, inside): (NodeId, &Affine, Option<NodeId>),
+) -> Result<Option<NodeId>> {
+    let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(None) };
+    let value = terms.emit(graph, op, said)?;
+    let Some(value) = replace(graph, &[value], range, place, inside)? else { return Ok(None) };
+    let value = under(graph, op, value[0], inside)?;
+    let rest = graph.sources(node)[1..].iter().copied().filter(|&other| other != range);
+    let sources: SmallVec<[NodeId; 4]> = [value, fresh].into_iter().chain(rest).collect();
+    graph.add(Op::Reduce, &sources, graph.arg(node).clone()).map(Some)
 }

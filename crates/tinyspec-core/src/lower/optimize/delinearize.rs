@@ -1,11 +1,10 @@
 //! Delinearization: a Range of which a Load reads the digits, `r / b` and `r % b`, becomes a Range for each digit.
 //!
 //! A reshape that merges axes leaves such a Range where their elements are not adjacent: repeated rows, channels that become pixels,
-//! heads that become one row. Vectors and register tiles need indices that are affine in the Ranges. Where the last round is not whole,
-//! as of a reshape of which a part is kept, its missing elements are neither read nor written.
+//! heads that become one row. Vectors and register tiles need indices that are affine in the Ranges. If the trip count is not a
+//! multiple of the base, as where only part of a reshape is kept, the outer trip count is rounded up, and accesses beyond the end are
+//! gated.
 
-use super::windows::depends;
-use crate::lower::fold::both;
 use crate::lower::live::next_range_id;
 use crate::lower::loops::closed;
 use crate::lower::replace::Replacement;
@@ -34,7 +33,7 @@ const MOST_LOOPS: usize = 24;
 /// The shortest last digit that gets a Range of its own outside of sums of products, whose tiles may span several digits: a shorter
 /// one is interleaved.
 const SHORTEST: i64 = 9;
-/// Rounds of which the last may be partial: of fewer, what it leaves out would take too large a part of the time.
+/// The fewest outer trips of which the last may be partial: with fewer, gated-off iterations would take too large a share of the time.
 const LEAST_ROUNDS: i64 = 3;
 
 fn find(graph: &Graph, sink: NodeId) -> Option<Digits> {
@@ -107,19 +106,6 @@ fn split(graph: &mut Graph, sink: NodeId, digits: &Digits) -> Result<NodeId> {
     };
     let mut replacement = Replacement::new(digits.range, &position, inside);
     for node in order {
-        if inside.is_some() && graph.op(node) == Op::Store && depends(graph, graph.source(node, 0), digits.range) {
-            let old: SmallVec<[NodeId; 4]> = graph.sources(node).into();
-            let mut sources: SmallVec<[NodeId; 4]> = SmallVec::new();
-            for &source in &old[..2] {
-                sources.push(replacement.value(graph, source)?);
-            }
-            let gate = old.get(2).map(|&gate| replacement.value(graph, gate)).transpose()?;
-            sources.extend(both(graph, gate, inside)?);
-            let arg = graph.arg(node).clone();
-            let store = graph.add(Op::Store, &sources, arg)?;
-            replacement.insert(node, store);
-            continue;
-        }
         let is_loop = matches!(graph.op(node), Op::End | Op::Reduce);
         if !is_loop || !graph.sources(node)[1..].contains(&digits.range) {
             replacement.node(graph, node)?;

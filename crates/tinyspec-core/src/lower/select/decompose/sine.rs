@@ -1,6 +1,5 @@
-//! sin x and cos x for every x. An argument below 2^30 is reduced by subtracting a multiple of π/2, whose parts are exact (Cody and
-//! Waite); a greater one by integer arithmetic on as many bits of 2/π as it needs (Payne and Hanek), with selects in the place of
-//! a table.
+//! sin x and cos x for every x. Arguments below 2^30 are reduced modulo π/2 by the method of Cody and Waite, greater ones by that of Payne
+//! and Hanek: integer arithmetic on as many bits of 2/π as needed, with selects in place of a table.
 
 use super::emit::Emit;
 use smallvec::SmallVec;
@@ -15,11 +14,11 @@ const TWO_OVER_PI: [u32; 38] = [
     0x27cb09b7, 0x4f463f66, 0x9e5fea2d, 0x7527bac7, 0xebe5f17b, 0x3d0739f7, 0x8a5292ea, 0x6bfb5fb1, 0x1f8d5d08,
     0x56033046, 0xfc7b6bab,
 ];
-/// π/2 as a sum of f64s, each of which is what the ones before it round away.
+/// π/2 as an unevaluated sum of three f64s.
 const HALF_PI: [f64; 3] = [FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591698e-33];
-/// From here on arguments are reduced by all bits of 2/π.
+/// The least argument that needs the Payne-Hanek reduction.
 const LARGE: f64 = (1 << 30) as f64;
-/// A sum with this has its nearest integer in the lowest bits: numbers from 2^52 to 2^53 are integers.
+/// Adding this rounds to the nearest integer, which is then in the lowest bits: floats from 2^52 to 2^53 are integers.
 const TO_INTEGER: f64 = 1.5 * (1u64 << 52) as f64;
 /// The sign bits.
 const SIGN32: i128 = 1 << 31;
@@ -152,7 +151,7 @@ fn in_f32(emit: &mut Emit, x: NodeId, turn: Turn) -> Result<NodeId> {
     })
 }
 
-/// What `shorter` computes of arguments that are not large, if the target multiplies and adds with one rounding.
+/// Selects the result of `shorter` where the argument is not large, if the target has fused multiply-add.
 fn unless_large(
     emit: &mut Emit,
     absolute: NodeId,
@@ -182,7 +181,7 @@ fn minus_multiple(emit: &mut Emit, count: NodeId, part: f64, x: NodeId) -> Resul
     emit.fma(count, minus, x)
 }
 
-/// The sine or cosine in f32 of the argument whose rest beyond a multiple of π/2 is `reduced`, in f64.
+/// Evaluates the sine or cosine of a reduced argument in f64 and rounds the result to f32.
 fn of_f32(emit: &mut Emit, quadrant: NodeId, reduced: NodeId, turn: Turn) -> Result<NodeId> {
     let z = emit.mul(reduced, reduced)?;
     let sine = emit.polynomial(z, SINE_F32)?;
@@ -194,7 +193,7 @@ fn of_f32(emit: &mut Emit, quadrant: NodeId, reduced: NodeId, turn: Turn) -> Res
     emit.cast(value, DType::F32)
 }
 
-/// The quadrant of any `|x|`, and the rest beyond it.
+/// Reduces any `|x|`: the quadrant, and the reduced argument in f64.
 fn all_bits_f32(emit: &mut Emit, absolute_bits: NodeId, absolute: NodeId) -> Result<(NodeId, NodeId)> {
     let wide = emit.cast(absolute_bits, DType::U64)?;
     // |x| = mantissa · 2^(exponent - 150); 64 zero bits in front serve exponents down to 2^-12.
@@ -278,7 +277,7 @@ fn in_f64(emit: &mut Emit, x: NodeId, turn: Turn) -> Result<NodeId> {
     let value = turn.signed(emit, value, bits, SIGN64)?;
     unless_large(emit, absolute, value, |emit| {
         let (quadrant, count) = nearest_multiple(emit, absolute)?;
-        // The first difference is exact; of the second, what its two roundings lose is kept.
+        // The first difference is exact; the rounding errors of the second are carried along.
         let first = minus_multiple(emit, count, HALF_PI[0], absolute)?;
         let part = emit.number(absolute, -HALF_PI[1]);
         let product = emit.mul(count, part)?;
@@ -294,7 +293,7 @@ fn in_f64(emit: &mut Emit, x: NodeId, turn: Turn) -> Result<NodeId> {
     })
 }
 
-/// The quadrant of any `|x|`, the rest beyond it, and what rounding the rest lost.
+/// Reduces any `|x|`: the quadrant, the reduced argument, and its rounding error.
 fn all_bits_f64(emit: &mut Emit, absolute_bits: NodeId, absolute: NodeId) -> Result<(NodeId, NodeId, NodeId)> {
     let x = absolute;
     // |x| = mantissa · 2^(exponent - 1075); 96 zero bits in front serve exponents down to 2^-27.
@@ -372,7 +371,7 @@ fn all_bits_f64(emit: &mut Emit, absolute_bits: NodeId, absolute: NodeId) -> Res
     Ok((emit.select(small, zero, quadrant)?, reduced, error))
 }
 
-/// The sine or cosine in f64 of the argument whose rest beyond a multiple of π/2 is `reduced + error`.
+/// Evaluates the sine or cosine of the reduced argument `reduced + error` in f64.
 fn of_f64(emit: &mut Emit, quadrant: NodeId, reduced: NodeId, error: NodeId, turn: Turn) -> Result<NodeId> {
     let x = reduced;
     // sin(r + e) = sin r + e·cos r, cos(r + e) = cos r - e·sin r, to first order.
