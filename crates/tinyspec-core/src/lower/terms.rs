@@ -19,8 +19,10 @@ pub(crate) struct Terms {
 pub(crate) struct Condition {
     pub node: NodeId,
     pub holds: bool,
-    /// The condition as index arithmetic, if it is that.
+    /// Index arithmetic that follows from the condition, if there is some.
     pub constraint: Option<Constraint>,
+    /// The condition follows from the constraint, too.
+    pub is_equivalent: bool,
 }
 
 impl Condition {
@@ -108,10 +110,10 @@ pub(crate) fn constraints(conditions: &[Condition]) -> impl Iterator<Item = (usi
     conditions.iter().enumerate().filter_map(|(number, condition)| Some((number, condition.constraint.as_ref()?)))
 }
 
-/// The conditions that a gate is made of.
-pub(crate) fn conditions(graph: &mut Graph, gate: NodeId) -> Result<SmallVec<[Condition; 2]>> {
+/// What must hold for a gate to be open, or closed.
+pub(crate) fn conditions(graph: &mut Graph, gate: NodeId, is_open: bool) -> Result<SmallVec<[Condition; 2]>> {
     let mut conditions = SmallVec::new();
-    require(graph, &mut conditions, gate, true)?;
+    require(graph, &mut conditions, gate, is_open)?;
     Ok(conditions)
 }
 
@@ -123,12 +125,13 @@ fn require(graph: &mut Graph, conditions: &mut SmallVec<[Condition; 2]>, node: N
             && !holds
             && let Some(form) = whole(graph, node)?
         {
-            conditions.push(Condition { node, holds, constraint: Some(Constraint::Zero(form)) });
+            conditions.push(Condition { node, holds, constraint: Some(Constraint::Zero(form)), is_equivalent: false });
         }
         for form in [at_most(graph, node, holds)?, around(graph, node, holds)?].into_iter().flatten() {
-            conditions.push(Condition { node, holds, constraint: Some(Constraint::NotNegative(form)) });
+            let constraint = Some(Constraint::NotNegative(form));
+            conditions.push(Condition { node, holds, constraint, is_equivalent: false });
         }
-        conditions.push(Condition { node, holds, constraint });
+        conditions.push(Condition { node, holds, is_equivalent: constraint.is_some(), constraint });
     }
     Ok(())
 }

@@ -225,6 +225,27 @@ fn product(dtype: DType, [m, n, inner]: [i64; 3], transposed: (bool, bool), bias
     (k, sink, 1)
 }
 
+/// `c = a · b`, of which the terms from `low` to `high` after the number of the row count; of others a reads 0.
+pub fn banded_matmul(m: i64, n: i64, inner: i64, [low, high]: [Option<i64>; 2]) -> Case {
+    let mut k = Kernel::new();
+    let [c, a, b] = [m * n, m * inner, inner * n].map(|size| k.param(DType::F32, size));
+    let (i, j, r) = (k.output(m), k.output(n), k.reduction(inner));
+    let [left, right, out] = [k.at(&[(i, inner), (r, 1)]), k.at(&[(r, n), (j, 1)]), k.at(&[(i, n), (j, 1)])];
+    let (mut left, right, zero) = (k.load(a, left), k.load(b, right), k.float(0.0));
+    for (bound, is_low) in [(low, true), (high, false)] {
+        let Some(bound) = bound else { continue };
+        let bound = k.graph.index(bound);
+        let bound = k.alu(Op::Add, &[i, bound]);
+        let outside = k.alu(Op::CmpLt, &if is_low { [r, bound] } else { [bound, r] });
+        left = k.alu(Op::Where, &[outside, zero, left]);
+    }
+    let product = k.alu(Op::Mul, &[left, right]);
+    let sum = k.reduce(Op::Add, product, &[r]);
+    let store = k.store(c, out, sum);
+    let sink = k.sink(&[store], &[i, j]);
+    (k, sink, 1)
+}
+
 /// `y[i, j] = (x[i, j] - max_j x) / Σ_j (x - max)`: the loops of softmax, with exact arithmetic until the division.
 /// `shared`: both reductions name the same Range.
 pub fn normalise(rows: i64, columns: i64, shared: bool) -> Case {

@@ -8,7 +8,7 @@ use tinyspec_backends::interpreter::simt;
 use tinyspec_backends::{LinearKernel, Target, Workgroups};
 use tinyspec_core::lower::kernel::{finish, lower_kernel};
 use tinyspec_core::lower::optimize::transforms::{
-    Copier, Nolocals, Nontemporal, OptOp, Padto, Pipeline, Split, Stage, Swap, Tc,
+    Copier, Nolocals, Nontemporal, OptOp, Padto, Partition, Pipeline, Split, Stage, Swap, Tc,
 };
 use tinyspec_core::lower::optimize::{AxisName, Refusal, Scheduled, Scheduler, Space};
 use tinyspec_ir::instruction::Instruction;
@@ -248,7 +248,11 @@ pub fn any_schedule() -> impl Strategy<Value = Vec<OptOp>> {
     let others = prop_oneof![16 => split, 4 => swap, 8 => pad.clone(), 4 => stage, 2 => alone];
     let others = prop::collection::vec(others, 0..7);
     // Only whole ranges become words, and nothing follows on rows in stages.
-    let last = prop::option::of(axis.prop_map(|axis| Pipeline { axis }.into()));
+    let last = prop_oneof![
+        axis.clone().prop_map(|axis| OptOp::from(Pipeline { axis })),
+        axis.prop_map(|axis| OptOp::from(Partition { axis })),
+    ];
+    let last = prop::option::of(last);
     let values = prop::collection::vec(value, 0..3);
     (prop::collection::vec(prop_oneof![1 => pad, 2 => words], 0..3), others, last, values)
         .prop_map(|(first, others, last, values)| [first, others, Vec::from_iter(last), values].concat())
@@ -586,7 +590,7 @@ fn schedules(usually: u32) -> ProptestConfig {
 }
 
 /// Kernels for random schedules.
-const SCHEDULED: [fn() -> Case; 25] = [
+const SCHEDULED: [fn() -> Case; 28] = [
     || kernels::broadcast(6, 8),
     || kernels::transpose(4, 12),
     || kernels::bounded(4, 12),
@@ -594,6 +598,9 @@ const SCHEDULED: [fn() -> Case; 25] = [
     || kernels::reduction(Op::Mul, DType::I64, 12, 4, 0),
     || kernels::matmul(6, 8, 4, (false, false), true),
     || kernels::matmul(4, 6, 3, (true, true), false),
+    || kernels::banded_matmul(8, 4, 12, [None, Some(0)]),
+    || kernels::banded_matmul(6, 3, 8, [Some(1), None]),
+    || kernels::banded_matmul(12, 2, 12, [Some(-2), Some(1)]),
     || kernels::narrow_matmul(DType::BF16, 6, 8, 4, (false, false)),
     || kernels::narrow_matmul(DType::I8, 4, 6, 3, (true, true)),
     || kernels::narrow_matmul(DType::I8, 6, 5, 8, (false, false)),

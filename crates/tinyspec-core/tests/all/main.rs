@@ -32,6 +32,7 @@ mod launches;
 mod layers;
 mod linear_algebra;
 mod lowering;
+mod masked_products;
 mod memory_bound;
 mod memory_limit;
 mod memory_plan;

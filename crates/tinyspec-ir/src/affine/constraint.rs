@@ -37,15 +37,24 @@ impl Constraint {
 
     /// What it says of a Range, be it of a quotient of the Range and numbers.
     pub fn limit(&self, graph: &Graph, range: NodeId) -> Option<Limit> {
+        let (factor, rest) = self.isolate(graph, range)?;
+        match (factor, self) {
+            (1, Constraint::NotNegative(_)) => Some(Limit::Least(rest.scale(-1))),
+            (-1, Constraint::NotNegative(_)) => Some(Limit::Greatest(rest)),
+            (1 | -1, Constraint::Zero(_)) => Some(Limit::Only(rest.scale(-factor))),
+            _ => None,
+        }
+    }
+
+    /// The coefficient of a Range, which may be within a quotient, and the rest of the form; `None` if an atom of the rest depends
+    /// on the Range.
+    pub fn isolate(&self, graph: &Graph, range: NodeId) -> Option<(i64, Affine)> {
         let mut constraint = self.clone();
         loop {
             let (Constraint::NotNegative(form) | Constraint::Zero(form)) = &constraint;
-            match (form.isolate(graph, range), &constraint) {
-                (Some((1, rest)), Constraint::NotNegative(_)) => return Some(Limit::Least(rest.scale(-1))),
-                (Some((-1, rest)), Constraint::NotNegative(_)) => return Some(Limit::Greatest(rest)),
-                (Some((factor @ (1 | -1), rest)), _) => return Some(Limit::Only(rest.scale(-factor))),
-                (Some(_), _) => return None,
-                (None, _) => constraint = constraint.multiplied_out(graph)?,
+            match form.isolate(graph, range) {
+                Some(isolated) => return Some(isolated),
+                None => constraint = constraint.multiplied_out(graph, range)?,
             }
         }
     }
@@ -64,15 +73,21 @@ impl Constraint {
         }
     }
 
-    /// `x / d >= k` as `x >= d·k`, and `x / d <= k` as `x <= d·k + d - 1`.
-    fn multiplied_out(&self, graph: &Graph) -> Option<Constraint> {
+    /// `x / d >= k` as `x >= d·k`, and `x / d <= k` as `x <= d·k + d - 1`, where x depends on the Range.
+    fn multiplied_out(&self, graph: &Graph, range: NodeId) -> Option<Constraint> {
         let Constraint::NotNegative(form) = self else { return None };
-        let &[(atom, factor)] = form.terms() else { return None };
+        let depends = |&&(atom, _): &&(NodeId, i64)| graph.reachable(&[atom]).contains(&range);
+        let &(atom, factor) = form.terms().iter().find(depends)?;
         let (Op::Idiv, inner, divisor) = divided(graph, atom)? else { return None };
-        let (inner, bound) = (Affine::of(graph, inner), form.constant().checked_mul(divisor)?);
+        let (inner, others) = (Affine::of(graph, inner), form.filter(|other| other != atom));
+        let fits = |number: i64| number.checked_mul(divisor).is_some();
+        if !fits(others.constant()) || !others.terms().iter().all(|term| fits(term.1)) {
+            return None;
+        }
+        let bound = others.scale(divisor);
         match factor {
-            1 => Some(Constraint::NotNegative(inner.offset(bound))),
-            -1 => Some(Constraint::NotNegative(inner.scale(-1).offset(bound.checked_add(divisor - 1)?))),
+            1 => Some(Constraint::NotNegative(inner.plus(&bound))),
+            -1 => Some(Constraint::NotNegative(bound.minus(&inner).offset(divisor - 1))),
             _ => None,
         }
     }

@@ -1,6 +1,7 @@
 //! What Optimize knows of a kernel: its loop nests, reductions, and the index of every access in normal form.
 
 use super::packed_dot::{self, Product};
+use super::partition;
 use super::recomputation::Recomputed;
 use crate::lower::live::{Live, RangeSet};
 use rustc_hash::FxHashMap;
@@ -52,6 +53,19 @@ pub struct Reduction {
     pub outer: RangeSet,
     /// The place in the output along whose Ranges it grows term by term, so that its value is carried from trip to trip.
     pub(crate) carried: Option<Affine>,
+    /// How conditions leave out many of its terms.
+    pub(crate) bounded: Option<Bounded>,
+}
+
+/// A Range of a Reduce, of whose trips conditions on indices leave out many.
+#[derive(Clone)]
+pub(crate) struct Bounded {
+    /// The Range.
+    pub range: NodeId,
+    /// The Ranges that the terms depend on, but not what is left of those outside.
+    pub shared: RangeSet,
+    /// Nothing is left of them.
+    pub is_rest_empty: bool,
 }
 
 /// A Load or Store.
@@ -107,6 +121,7 @@ impl Kernel {
                     ranges: graph.sources(node)[1..].into(),
                     outer: kernel.live.of(node),
                     carried: super::windows::carried(graph, node)?.map(|carried| carried.place),
+                    bounded: partition::bounded(graph, node, &kernel.live)?,
                 }),
                 Op::Load | Op::Store => kernel.access(graph, node)?,
                 _ if is_index(graph, node) => {
@@ -137,6 +152,12 @@ impl Kernel {
         let (mut loaded, stored) = (params(false), params(true));
         loaded.retain(|param| stored.binary_search(param).is_err());
         loaded
+    }
+
+    /// The loops of Reduces that are carried by no other, of whose terms conditions leave out many.
+    pub(crate) fn bounded(&self) -> impl Iterator<Item = &Bounded> {
+        let reductions = self.reductions.iter().filter(|reduction| reduction.carried.is_none());
+        reductions.filter_map(|reduction| reduction.bounded.as_ref())
     }
 
     /// Types of the elements that its vectors hold: those in memory, and those that are summed.

@@ -16,6 +16,7 @@ pub(crate) mod moves;
 mod nans;
 pub(crate) mod online;
 pub(super) mod packed_dot;
+mod partition;
 mod rebuild;
 mod recomputation;
 mod refusal;
@@ -145,6 +146,8 @@ impl<'t> Scheduler<'t> {
                 if let Ok(mut space) = self.space(&ops) {
                     let values = heuristics::values(&self.graph, &self.kernel, &mut space, self.target);
                     ops.extend(values.into_iter().map(OptOp::from));
+                    let partition = heuristics::partition(&self.kernel, &space).map(OptOp::from);
+                    ops.extend(partition.filter(|op| space.apply(op).is_ok()));
                     heuristics::share_copies(&self.graph, &self.kernel, space, &mut ops, self.target);
                 }
                 ops

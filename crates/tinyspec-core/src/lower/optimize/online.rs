@@ -9,12 +9,16 @@
 //! the greatest so far, m, takes its place, and where a block raises it, what was summed is multiplied by
 //! `exp2(c · (m_before - m))`. This is the rule `online`; it only reorders Reduces (and divides their sum rather than
 //! each of its terms). A row in which all scores are -inf sums up to 0.
+//!
+//! Blocks in which gates hide all scores of a strip, as causal attention does, are left out (loop partitioning): their terms are
+//! 0 times a weight, and depend on no lane.
 
 mod blocking;
 mod blocks;
 mod bodies;
 mod cost;
 mod form;
+mod hidden;
 
 use super::cost::Estimate;
 use crate::lower::loops;
@@ -39,7 +43,8 @@ impl Online {
             return Ok(None);
         }
         let Some(form) = Form::of(graph, sink, target)? else { return Ok(None) };
-        let lengths = Lengths::of(graph, &form, target);
+        let hidden = hidden::share(graph, &form)?;
+        let lengths = Lengths::of(graph, &form, hidden, target);
         Ok(Some(Online { graph: graph.clone(), form, lengths }))
     }
 

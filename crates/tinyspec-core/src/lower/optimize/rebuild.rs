@@ -10,10 +10,12 @@ mod stage;
 
 use super::kernel::{Access, Kernel, is_index, slot};
 use super::nans;
+use super::partition::{self, Copied};
 use super::space::Space;
 use crate::lower::fold::{self, both, identity};
 use crate::lower::live::RangeSet;
 use crate::lower::loops::closed;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use stage::Form;
 use tinyspec_backends::Target;
@@ -58,6 +60,7 @@ pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space, target:
         next_local: 0,
         params: slots.max().map_or(0, |slot| slot + 1),
         copied_before: Vec::new(),
+        masked: FxHashMap::default(),
         done: vec![false; graph.len()],
         part: 0,
         excess: None,
@@ -73,7 +76,12 @@ pub(super) fn rebuild(graph: &mut Graph, kernel: &Kernel, space: &Space, target:
     }
     let sink = rebuild.sink(graph)?;
     let (sink, copies) = rebuild.copies_before(graph, sink)?;
-    Ok((rebuild.with_loops(graph, sink)?, copies))
+    let sink = rebuild.with_loops(graph, sink)?;
+    let sink = match space.partitioned.and_then(|axis| rebuild.axes[axis]) {
+        Some(range) => partition::partition(graph, sink, range, &rebuild.masked)?,
+        None => sink,
+    };
+    Ok((sink, copies))
 }
 
 struct Rebuild<'k> {
@@ -96,6 +104,8 @@ struct Rebuild<'k> {
     params: u32,
     /// Filled LOCAL Buffers that copy kernels shall fill instead.
     copied_before: Vec<NodeId>,
+    /// The reads of copies of what was read under a gate.
+    masked: Copied,
     /// Nodes that were looked at.
     done: Vec<bool>,
     /// The element of a packed word that is being built: an offset along the range that is packed.
@@ -105,7 +115,7 @@ struct Rebuild<'k> {
     /// Threads of a workgroup share LOCAL memory.
     shares: bool,
     target: &'k Target,
-    accesses: rustc_hash::FxHashMap<NodeId, &'k Access>,
+    accesses: FxHashMap<NodeId, &'k Access>,
 }
 
 impl Rebuild<'_> {
@@ -331,6 +341,8 @@ impl Rebuild<'_> {
             let form = cast.map_or(Form::Same, Form::Cast);
             if let Some(new) = self.stage(graph, access, &index, (alt, old.get(2).copied()), form, staged)? {
                 self.new[node.index()] = Some(new);
+                let gate = gate.filter(|_| graph.dtype(new) == graph.dtype(alt));
+                self.masked.extend(gate.map(|gate| (new, (gate, alt))));
                 if let Some(cast) = cast {
                     self.new[cast.index()] = Some(new);
                     self.vanishes[cast.index()] = self.vanishes[node.index()];

@@ -54,9 +54,15 @@ pub enum Refusal {
     /// Scatter on a kernel whose results are anything but sums at places.
     #[error("the kernel's results are not sums at places that data name, or the device has workgroups")]
     NoScatter,
-    /// Pipeline fixes the axes.
-    #[error("a loop is pipelined: what changes axes comes before")]
-    AfterPipeline,
+    /// Pipeline and Partition fix the axes.
+    #[error("a loop is pipelined or partitioned: what changes axes comes before")]
+    FixedAxes,
+    /// Partition on a loop that no condition bounds.
+    #[error("axis {0} is not a serial loop over terms of which conditions on indices leave out many")]
+    NotBounded(AxisName),
+    /// A copy made on first use, by a loop that is partitioned.
+    #[error("a loop is partitioned: its trips do not make all of a copy on first use")]
+    PartitionedCopy,
     /// The loop of a Reduce is around a loop over its results.
     #[error("a loop over terms is around one over results: nothing is staged, paired or pipelined any more")]
     AroundResults,

@@ -61,6 +61,10 @@ pub struct Space {
     pub(crate) words: Option<usize>,
     /// The loop that is software-pipelined.
     pub(crate) pipelined: Option<usize>,
+    /// The loop over terms that is partitioned where conditions change.
+    pub(crate) partitioned: Option<usize>,
+    /// The original ranges that conditions bound.
+    pub(super) bounded: Vec<usize>,
     /// Blocks that sums are made in, instead of the axes.
     pub(crate) blocks: Option<Blocking>,
     /// A loop over terms adds each to its place, instead of the axes.
@@ -122,6 +126,8 @@ impl Space {
             pipelined,
             blocks,
             lengths,
+            partitioned: None,
+            bounded: Vec::new(),
             kept: Vec::new(),
             stages_sums: false,
             scatters: false,
@@ -154,7 +160,8 @@ impl Space {
             stores.all(|store| store.index.coefficient(space.origins[origin].range) == 1)
         });
         let contiguous = contiguous.collect();
-        Space { nests, reductions, contiguous, ..space }
+        let bounded = kernel.bounded().filter_map(|bounded| space.origin(bounded.range)).collect();
+        Space { bounded, nests, reductions, contiguous, ..space }
     }
 
     /// Adds the ranges of one nest or reduction, merging neighbours that every access walks as if they were one.
@@ -347,6 +354,9 @@ impl Space {
         }
         if self.no_locals && (self.uses_locals() || self.sums_rows() || self.axes.iter().any(is_local)) {
             return Err(Refusal::NoLocals);
+        }
+        if self.partitioned.is_some() && self.stages.iter().any(|stage| stage.by == Copier::First) {
+            return Err(Refusal::PartitionedCopy);
         }
         let elements = self.tile();
         if elements > LARGEST_TILE {

@@ -8,6 +8,7 @@ mod block;
 mod nolocals;
 mod nontemporal;
 mod padto;
+mod partition;
 mod pipeline;
 mod scatter;
 mod split;
@@ -19,6 +20,7 @@ pub use block::Block;
 pub use nolocals::Nolocals;
 pub use nontemporal::Nontemporal;
 pub use padto::Padto;
+pub use partition::Partition;
 pub use pipeline::Pipeline;
 pub use scatter::Scatter;
 pub use split::Split;
@@ -178,7 +180,7 @@ macro_rules! transforms {
     };
 }
 
-transforms!(Split, Swap, Padto, Nolocals, Stage, Tc, Pipeline, Nontemporal, Scatter, Block);
+transforms!(Split, Swap, Padto, Nolocals, Stage, Tc, Pipeline, Partition, Nontemporal, Scatter, Block);
 
 impl FromStr for OptOp {
     type Err = Error;
@@ -218,7 +220,7 @@ impl Space {
         match order {
             _ if self.has_own_loops() => Err(Refusal::AfterAlone),
             Order::KeepsAxes => Ok(()),
-            _ if self.pipelined.is_some() => Err(Refusal::AfterPipeline),
+            _ if self.pipelined.is_some() || self.partitioned.is_some() => Err(Refusal::FixedAxes),
             Order::Alone if !self.is_whole() => Err(Refusal::NotAlone),
             _ => Ok(()),
         }

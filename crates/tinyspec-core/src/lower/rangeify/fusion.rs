@@ -190,6 +190,21 @@ impl Estimates {
         graph.op(source) == Op::Reduce && !self.counts[source.index()] && !self.summed[source.index()]
     }
 
+    /// What is read where positions say so, and a constant elsewhere: a read under a mask.
+    pub(super) fn is_masked_read(&self, graph: &Graph, node: NodeId) -> bool {
+        let &[condition, yes, no] = graph.sources(node) else { return false };
+        let is_constant = |side: NodeId| graph.as_const(masks::repeated(graph, side)).is_some();
+        let is_read = |mut side: NodeId| {
+            while graph.op(side).is_view() {
+                side = graph.source(side, 0);
+            }
+            matches!(graph.op(side), Op::Param | Op::Buffer | Op::Contiguous) || self.is_stored(side)
+        };
+        graph.op(node) == Op::Where
+            && (self.ramps[condition.index()] || self.masks[condition.index()])
+            && (is_constant(no) && is_read(yes) || is_constant(yes) && is_read(no))
+    }
+
     /// How often other nodes name this one.
     pub(super) fn users(&self, node: NodeId) -> u32 {
         self.users[node.index()]

@@ -131,7 +131,7 @@ fn cut(graph: &mut Graph, sink: NodeId, range: NodeId) -> Result<Option<NodeId>>
             continue;
         }
         let &[_, _, gate] = graph.sources(store) else { return Ok(None) };
-        let conditions = conditions(graph, gate)?;
+        let conditions = conditions(graph, gate, true)?;
         let Some((cut, said)) = Cut::of(graph, &conditions, range, trips) else { return Ok(None) };
         if common.as_ref().is_some_and(|other| *other != cut) {
             return Ok(None);

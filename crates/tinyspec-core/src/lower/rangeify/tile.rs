@@ -98,6 +98,9 @@ impl Walk<'_> {
         let need = &self.needs[demand as usize];
         let kernel = &self.kernels[need.kernel];
         if self.is_operand(demand) {
+            if self.estimates.is_masked_read(self.tensors, need.node) {
+                return 0.0;
+            }
             return kernel.tile.map_or(0.0, |tile| self.slower(tile));
         }
         let Some(sum) = self.estimates.sum(self.tensors, need.node) else { return 0.0 };
@@ -125,13 +128,21 @@ impl Walk<'_> {
         count(&sizes(self.tensors, sum)) as f64 * self.estimates.work(sum) * (self.costs.untiled - 1.0)
     }
 
-    /// The value would be computed as an operand of the sum that its kernel is tiled for: a tile multiplies what it loads. Of
-    /// several demands of a kernel, the first answers for all.
+    /// The value would be computed as an operand of the sum that its kernel is tiled for: a tile multiplies what it loads, under a
+    /// mask if need be. Of several demands of a kernel, the first answers for all.
     fn is_operand(&self, demand: DemandId) -> bool {
         let need = &self.needs[demand as usize];
         let tile = self.kernels[need.kernel].tile.filter(|&sum| self.online.summed(sum).is_none());
         let is_one = tile.and_then(|sum| operands(self.tensors, sum)).is_some_and(|two| two.contains(&need.node));
         is_one && self.demands_in(need.kernel, need.node).next() == Some(demand)
+    }
+
+    /// How often the consumer of a demand evaluates the value, which it does `trips` times unless a tile reads it.
+    pub(super) fn evaluated(&self, demand: DemandId, trips: f64) -> f64 {
+        let node = self.needs[demand as usize].node;
+        let is_loaded = self.is_operand(demand) && self.estimates.is_masked_read(self.tensors, node);
+        // Two vectors of results share what their tile has loaded.
+        if is_loaded { trips / (2 * self.costs.vector) as f64 } else { trips }
     }
 
     /// The demands of a kernel on a node.

@@ -350,7 +350,7 @@ impl<'a> Walk<'a> {
         let trips = self.trips_of(&ranges);
         fusion::Demand {
             kernel: need.kernel,
-            trips,
+            trips: self.evaluated(demand, trips),
             inside_reduce,
             prefix,
             space: kernel.space,

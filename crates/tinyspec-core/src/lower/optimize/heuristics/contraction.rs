@@ -441,7 +441,9 @@ impl Planner<'_> {
         }
         self.share();
         if pack && let Some(at) = self.outermost(tile.lane) {
-            let by = if is_contiguous { Copier::First } else { Copier::Loops };
+            // Trips that a mask leaves out copy nothing.
+            let is_whole = self.kernel.bounded().next().is_none();
+            let by = if is_contiguous && is_whole { Copier::First } else { Copier::Loops };
             self.copy(tile.panel, at + 1, by);
         }
         self.copy_windows(tile.panel, tile.lane);

@@ -2,9 +2,11 @@
 
 use super::form::Form;
 use crate::lower::live;
+use crate::lower::optimize::partition::between;
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
-use tinyspec_ir::{DType, Graph, NodeId};
+use tinyspec_ir::affine::Affine;
+use tinyspec_ir::{DType, Graph, NodeId, Result};
 
 /// How large strips of lanes, and blocks of what is summed, are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -36,6 +38,8 @@ pub(crate) struct Lengths {
     /// Terms of a sum: of the innermost Range, and of those around it.
     pub terms: i64,
     pub around: i64,
+    /// Terms of the innermost Range that gates hide, on average.
+    pub hidden: i64,
     /// Steps of each product.
     pub inner: SmallVec<[i64; 2]>,
     /// Sums beside each other, where there are weights.
@@ -43,7 +47,7 @@ pub(crate) struct Lengths {
 }
 
 impl Lengths {
-    pub(super) fn of(graph: &Graph, form: &Form, target: &Target) -> Lengths {
+    pub(super) fn of(graph: &Graph, form: &Form, hidden: f64, target: &Target) -> Lengths {
         let trips = |range: NodeId| live::trips(graph, range).unwrap_or(1);
         let all = |ranges: &[NodeId]| ranges.iter().map(|&range| trips(range)).product();
         let (last, others) = form.streamed.split_last().map_or((form.lane, &[][..]), |(&last, others)| (last, others));
@@ -53,6 +57,7 @@ impl Lengths {
             lane: trips(form.lane),
             batch: all(&form.batch),
             terms: trips(last),
+            hidden: (hidden * trips(last) as f64) as i64,
             around: all(others),
             inner: form.products.iter().map(|product| all(&product.inner)).collect(),
             rows: form.row.map_or(1, trips),
@@ -79,6 +84,16 @@ pub(super) struct Piece {
 impl Piece {
     pub fn rows(&self) -> i64 {
         self.tiles * self.height
+    }
+
+    /// The first block that reaches into the terms from `low` to `high`, and the one behind the last.
+    pub fn blocks_of(&self, graph: &mut Graph, low: &Affine, high: &Affine) -> Result<(Affine, Affine)> {
+        let (none, all) = (Affine::number(0), Affine::number(self.blocks));
+        let first = low.offset(-self.start).quotient(graph, self.rows())?;
+        let first = between(graph, &first, (&none, &all))?;
+        let end = high.offset(self.rows() - 1 - self.start).quotient(graph, self.rows())?;
+        let end = between(graph, &end, (&first, &all))?;
+        Ok((first, end))
     }
 }
 

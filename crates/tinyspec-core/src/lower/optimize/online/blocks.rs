@@ -3,6 +3,7 @@
 use super::blocking::{Blocking, Lengths, Piece, pieces};
 use super::bodies::{Local, Nest, Places, Run};
 use super::form::{Form, Greatest};
+use super::hidden;
 use crate::lower::live;
 use crate::lower::loops::{closed, grouped};
 use crate::lower::optimize::{bounds, nans};
@@ -10,7 +11,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
 use tinyspec_ir::affine::{Affine, less};
-use tinyspec_ir::{Arg, AxisType, Builder, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, AxisType, Builder, Const, Graph, NodeId, Op, Result};
 
 /// The Ranges of a block of the streamed axis. Those of tiles come before the lane's, so that vectors lie along that.
 struct Segment {
@@ -25,6 +26,23 @@ struct Segment {
     /// For each sum, and each run of its rows, their Ranges and those of their terms: a loop of its own, since a tile of
     /// one sum takes all registers.
     sums: Vec<Vec<(Run, Run)>>,
+    /// For each sum, the loops over terms in blocks that are left out.
+    hidden: Vec<SmallVec<[Hidden; 2]>>,
+}
+
+/// The values of the matrices in blocks that are left out, the first of their terms, and how many there are.
+type LeftOut<'a> = (&'a [NodeId], Affine, Affine);
+
+/// A loop over hidden terms.
+#[derive(Clone)]
+struct Hidden {
+    /// The value of the matrix.
+    value: NodeId,
+    /// The rows of the sum.
+    rows: Run,
+    /// The Range of the terms, and where it is among all of them.
+    terms: NodeId,
+    at: Affine,
 }
 
 struct Blocks<'a, 'f> {
@@ -104,6 +122,24 @@ pub(super) fn build<'a>(
         row_pieces.iter().map(|piece| run(nest, piece)).collect()
     };
     let starts = rows_of(&mut nest)?;
+    // The terms that are not hidden from some lane of a strip.
+    let bounds = match lengths.hidden {
+        0 => None,
+        _ => hidden::bounds(nest.graph, form, |graph: &Graph, atom: NodeId, coefficient: i64| {
+            if atom == form.lane {
+                let (at, end) = (strip.scale(width * coefficient), coefficient * (width - 1));
+                return Some((at.offset(end.min(0)), at.offset(end.max(0))));
+            }
+            let below = graph.reachable(&[atom]);
+            let term = match known.get(&atom) {
+                Some(&node) => Affine::leaf(graph, node),
+                None if below.iter().any(|node| *node == form.lane || known.contains_key(node)) => return None,
+                None => Affine::atom(atom),
+            };
+            Some((term.scale(coefficient), term.scale(coefficient)))
+        })?,
+    };
+    let seen = bounds.as_ref().map(|bounds| bounds.trips(nest.graph)).transpose()?;
     let mut segments = Vec::new();
     for piece in pieces(terms, height, tiles) {
         let mut around = Vec::new();
@@ -111,12 +147,30 @@ pub(super) fn build<'a>(
             let trips = trips(nest.graph, range);
             around.push(nest.range(trips, AxisType::Loop)?);
         }
-        let block = nest.run(&Affine::number(piece.start), (piece.blocks, AxisType::Loop), (1, AxisType::Loop))?;
-        let start = match block.ranges.first() {
-            Some(&range) => Affine::atom(range).scale(piece.rows()).offset(piece.start),
-            None => block.at,
+        let (start, mut left_out) = (Affine::number(piece.start), SmallVec::<[LeftOut; 2]>::new());
+        let start = match &seen {
+            _ if piece.blocks == 1 => start,
+            None => {
+                let block = nest.range(piece.blocks, AxisType::Loop)?;
+                around.push(block);
+                start.plus(&Affine::atom(block).scale(piece.rows()))
+            }
+            Some((low, high)) => {
+                let (first, end) = piece.blocks_of(nest.graph, low, high)?;
+                let trips = end.minus(&first).emit(nest.graph)?;
+                let block = nest.range_to(trips, AxisType::Loop)?;
+                around.push(block);
+                let behind = start.plus(&end.scale(piece.rows()));
+                let sides = bounds.iter().flat_map(|bounds| [&bounds.low, &bounds.high]);
+                let within = [(start.clone(), first.clone()), (behind, Affine::number(piece.blocks).minus(&end))];
+                for (side, (at, blocks)) in sides.zip(within) {
+                    left_out
+                        .extend(side.iter().map(|(_, values)| (&values[..], at.clone(), blocks.scale(piece.rows()))));
+                }
+                left_out.retain(|(_, _, terms)| terms.bounds(nest.graph).1 > 0);
+                start.plus(&first.plus(&Affine::atom(block)).scale(piece.rows()))
+            }
         };
-        around.extend(block.ranges);
         let zero = Affine::number(0);
         let scores = nest.run(&zero, (piece.tiles, AxisType::Loop), (piece.height, AxisType::Upcast))?;
         let unrolled = power(piece.rows()).min(4);
@@ -128,7 +182,21 @@ pub(super) fn build<'a>(
                 runs.push((rows, nest.run(&zero, (piece.rows(), AxisType::Reduce), (1, AxisType::Reduce))?));
             }
         }
-        segments.push(Segment { piece, around, start, scores, greatest, powers, sums });
+        let mut hidden = vec![SmallVec::new(); form.sums.len()];
+        for (loops, sum) in hidden.iter_mut().zip(&form.sums) {
+            let (rows, tile) = if sum.weight.is_some() { (rows, power(rows)) } else { (1, 1) };
+            for (values, first, trips) in &left_out {
+                let value = values[sum.matrix];
+                let is_zero = nest.graph.as_const(value).and_then(Const::as_float) == Some(0.0);
+                if sum.weight.is_some() || !is_zero {
+                    let rows = nest.run(&zero, (rows / tile, AxisType::Loop), (tile, AxisType::Upcast))?;
+                    let trips = trips.emit(nest.graph)?;
+                    let terms = nest.range_to(trips, AxisType::Reduce)?;
+                    loops.push(Hidden { value, rows, terms, at: first.plus(&Affine::atom(terms)) });
+                }
+            }
+        }
+        segments.push(Segment { piece, around, start, scores, greatest, powers, sums, hidden });
     }
     let lane = nest.range(width, AxisType::Upcast)?;
     let stored = match row {
@@ -175,6 +243,7 @@ pub(super) fn build<'a>(
     blocks.start(&starts, rows)?;
     for segment in &segments {
         blocks.segment(segment)?;
+        blocks.hidden(segment)?;
     }
     let mut effect = blocks.stores(row, stored.as_ref())?;
     let nest = &mut blocks.nest;
@@ -407,6 +476,32 @@ impl Blocks<'_, '_> {
                 let done = closed(nest.graph, store, &rows.ranges)?;
                 nest.after(&mut local, done)?;
                 effects.push(done);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the terms in blocks that are left out add to the sums.
+    fn hidden(&mut self, segment: &Segment) -> Result<()> {
+        let Some(&streamed) = self.form.streamed.last() else { return Ok(()) };
+        for ((sum, local), loops) in self.form.sums.iter().zip(&mut self.sums).zip(&segment.hidden) {
+            for Hidden { value, rows, terms, at } in loops {
+                let nest = &mut self.nest;
+                let mut places = self.places.with(nest.graph, streamed, at)?;
+                if let Some((_, row)) = sum.weight {
+                    places = places.with(nest.graph, row, &rows.at)?;
+                }
+                let mut term = places.value(nest.graph, *value)?;
+                if let Some((weight, _)) = sum.weight {
+                    let weight = places.value(nest.graph, weight)?;
+                    term = nest.graph.alu(Op::Mul, &[weight, term])?;
+                }
+                let total = nest.reduce(Op::Add, term, &[*terms])?;
+                let so_far = nest.load(local, &rows.at, self.lane)?;
+                let total = nest.graph.alu(Op::Add, &[so_far, total])?;
+                let store = nest.store(local, &rows.at, self.lane, total)?;
+                let done = closed(nest.graph, store, &rows.ranges)?;
+                nest.after(local, done)?;
             }
         }
         Ok(())

@@ -42,6 +42,11 @@ impl<'a> Nest<'a> {
 
     pub fn range(&mut self, trips: i64, axis: AxisType) -> Result<NodeId> {
         let bound = self.graph.index(trips);
+        self.range_to(bound, axis)
+    }
+
+    /// A Range whose trips may depend on others.
+    pub fn range_to(&mut self, bound: NodeId, axis: AxisType) -> Result<NodeId> {
         self.next_id += 1;
         self.graph.range(bound, self.next_id, axis)
     }

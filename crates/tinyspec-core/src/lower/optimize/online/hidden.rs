@@ -1,0 +1,59 @@
+//! Terms that gates hide, such as those of later keys in causal attention.
+
+use super::form::Form;
+use crate::lower::live;
+use crate::lower::optimize::partition::{Bound, Bounds, Candidates, Copied, everywhere, simplified};
+use smallvec::SmallVec;
+use tinyspec_ir::affine::Affine;
+use tinyspec_ir::{Builder, Const, DType, Graph, NodeId, Op, Result};
+
+/// The least share of hidden terms for which blocks are left out.
+const LEAST_SHARE: f64 = 0.25;
+
+/// Of each matrix, its values where gates hide the scores; they depend neither on the lane nor on a product.
+type Values = Vec<NodeId>;
+
+/// The share of terms that is hidden, if blocks of them are left out.
+pub(super) fn share(graph: &mut Graph, form: &Form) -> Result<f64> {
+    let share = bounds(graph, form, everywhere)?.map_or(0.0, |bounds| bounds.share(graph));
+    Ok(if share < LEAST_SHARE { 0.0 } else { share })
+}
+
+/// The terms that are not hidden.
+pub(super) fn bounds(
+    graph: &mut Graph,
+    form: &Form,
+    extremes: impl FnMut(&Graph, NodeId, i64) -> Option<(Affine, Affine)>,
+) -> Result<Option<Bounds<Values>>> {
+    let [range] = form.streamed[..] else { return Ok(None) };
+    let Some(trips) = live::trips(graph, range) else { return Ok(None) };
+    let scores = form.greatest.iter().map(|greatest| greatest.score);
+    let made: SmallVec<[NodeId; 4]> = scores.chain(form.matrices.iter().copied().flatten()).collect();
+    let candidates = Candidates::of(graph, &made, &Copied::default(), (range, trips), extremes)?;
+    candidates.choose(graph, |graph, bound| hidden(graph, form, bound)).map(Some)
+}
+
+/// `None` where the terms beyond a bound are no simpler.
+fn hidden(graph: &mut Graph, form: &Form, bound: &Bound) -> Result<Option<Values>> {
+    let zero = graph.constant(Const::float(DType::F32, 0.0));
+    if let Some(greatest) = &form.greatest {
+        let score = simplified(graph, greatest.score, &Copied::default(), &bound.gates)?;
+        if graph.as_const(score).and_then(Const::as_float) != Some(f64::NEG_INFINITY) {
+            return Ok(None);
+        }
+    }
+    let mut values = Vec::new();
+    for matrix in &form.matrices {
+        let value = matrix.map(|matrix| simplified(graph, matrix, &Copied::default(), &bound.gates)).transpose()?;
+        // The power beside it is 0.
+        values.push(match (value, &form.greatest) {
+            (Some(value), Some(_)) => graph.alu(Op::Mul, &[value, zero])?,
+            (Some(value), None) => value,
+            (None, _) => zero,
+        });
+    }
+    let weights = form.sums.iter().filter_map(|sum| sum.weight.map(|weight| weight.0));
+    let below = graph.reachable(&values.iter().copied().chain(weights).collect::<Vec<_>>());
+    let is_made = |node: &NodeId| *node == form.lane || form.products.iter().any(|product| product.node == *node);
+    Ok((!below.iter().any(is_made)).then_some(values))
+}

@@ -1,0 +1,455 @@
+//! Loop partitioning (index-set splitting; Griebl, Feautrier, Lengauer 2000): where a condition on indices fails in all trips of a
+//! loop beyond some bound, those trips become a loop of their own, whose terms are simpler, or nothing.
+//!
+//! `Σj [j <= i] · a(i, j) · x(j)` reads no `a` beyond i. There its terms are `0 · x(j)`: a nan where x is not finite, else nothing.
+//! They do not depend on i, so a register tile over several i adds them once. Where the terms become the identity of the Reduce, they
+//! are left out. A triangular product thus costs little more than half of a dense one, and a band its width. Trips in which the
+//! condition holds for the whole tile do not test it.
+
+use super::kernel::Bounded;
+use crate::lower::fold::{elementwise, truth};
+use crate::lower::live::{self, Live, RangeSet};
+use crate::lower::replace::Replacement;
+use crate::lower::terms::{self, vanishes};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use tinyspec_ir::affine::{Affine, Constraint};
+use tinyspec_ir::eval::eval_op;
+use tinyspec_ir::rewrite::substitute;
+use tinyspec_ir::{Arg, AxisType, Builder, Const, Graph, NodeId, Op, Result};
+
+/// The least share of trips that conditions must leave out, on average over the loops around.
+const LEAST_SHARE: f64 = 0.25;
+
+/// Reads of copies: the gate of what was copied, and what the copy holds where it is closed.
+pub(super) type Copied = FxHashMap<NodeId, (NodeId, NodeId)>;
+
+/// The kernel with one Range of a Reduce partitioned, where it is alone in its loop.
+///
+/// # Errors
+/// When the kernel is not in range form.
+pub(super) fn partition(graph: &mut Graph, sink: NodeId, range: NodeId, copied: &Copied) -> Result<NodeId> {
+    let order = graph.reachable(&[sink]);
+    let reduces = |node: &NodeId| graph.op(*node) == Op::Reduce && graph.sources(*node)[1..].contains(&range);
+    let owners: SmallVec<[NodeId; 2]> = order.iter().copied().filter(reduces).collect();
+    let &[node] = &owners[..] else { return Ok(sink) };
+    let tiles = Tiles::new(graph, order)?;
+    let Some(split) = Split::of(graph, &tiles, copied, node, range)? else { return Ok(sink) };
+    let parts = split.parts(graph, node)?;
+    Ok(substitute(graph, &[sink], &[(node, parts)].into_iter().collect())?[0])
+}
+
+/// The first Range of a Reduce of which conditions leave out many terms, and what the rest of those terms depends on.
+///
+/// # Errors
+/// When the kernel is not in range form.
+pub(super) fn bounded(graph: &mut Graph, node: NodeId, live: &Live) -> Result<Option<Bounded>> {
+    let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(None) };
+    let ranges: SmallVec<[NodeId; 4]> = graph.sources(node)[1..].into();
+    let value = graph.source(node, 0);
+    for range in ranges {
+        let Some(trips) = live::trips(graph, range) else { continue };
+        let candidates = Candidates::of(graph, &[value], &Copied::default(), (range, trips), everywhere)?;
+        let (mut shared, mut is_rest_empty) = (!0, true);
+        let bounds = candidates.choose(graph, |graph, bound| {
+            let rest = simplified(graph, value, &Copied::default(), &bound.gates)?;
+            if is_nothing(graph, op, rest) {
+                return Ok(Some(()));
+            }
+            let left = live.of(value) & !depends(graph, rest, live);
+            if left != 0 {
+                (shared, is_rest_empty) = (shared & left, false);
+            }
+            Ok((left != 0).then_some(()))
+        })?;
+        if bounds.share(graph) >= LEAST_SHARE {
+            return Ok(Some(Bounded { range, shared, is_rest_empty }));
+        }
+    }
+    Ok(None)
+}
+
+/// The Ranges that a value depends on.
+fn depends(graph: &Graph, value: NodeId, live: &Live) -> RangeSet {
+    graph.reachable(&[value]).into_iter().fold(0, |set, node| set | live.bit(node))
+}
+
+/// The extremes of a term where there is a bound for each trip of the other loops.
+pub(super) fn everywhere(_: &Graph, atom: NodeId, coefficient: i64) -> Option<(Affine, Affine)> {
+    let term = Affine::atom(atom).scale(coefficient);
+    Some((term.clone(), term))
+}
+
+fn is_nothing(graph: &Graph, op: Op, term: NodeId) -> bool {
+    graph.as_const(term).is_some_and(|value| vanishes(op, value.dtype, &[], value))
+}
+
+/// The Ranges of a scheduled kernel.
+struct Tiles {
+    live: Live,
+    /// Those whose trips must agree about the bounds of a loop: tiles, and the threads of a workgroup, which wait for each other.
+    together: RangeSet,
+}
+
+impl Tiles {
+    fn new(graph: &Graph, order: Vec<NodeId>) -> Result<Tiles> {
+        let live = Live::new(graph, &order)?;
+        let is_together = |range: NodeId| match *graph.arg(range) {
+            Arg::Range { axis, .. } => {
+                axis.is_within_workgroup() || matches!(axis, AxisType::Upcast | AxisType::Unroll)
+            }
+            _ => false,
+        };
+        let together = live.ranges.iter().filter(|&&range| is_together(range));
+        let together = together.fold(0, |set, &range| set | live.bit(range));
+        Ok(Tiles { live, together })
+    }
+
+    /// What a value needs in each trip of a loop is made of reads: it is neither another Reduce nor an effect, such as a copy that the
+    /// first trips make.
+    fn is_plain(&self, graph: &Graph, value: NodeId, range: NodeId) -> bool {
+        let is_plain = |op: Op| op.is_elementwise() || matches!(op, Op::Range | Op::Index | Op::Load);
+        let mut order = graph.reachable(&[value]).into_iter();
+        order.all(|node| self.live.of(node) & self.live.bit(range) == 0 || is_plain(graph.op(node)))
+    }
+}
+
+/// Where the trips of a loop begin, or end, in which some gates may be open.
+pub(super) struct Bound {
+    /// The first trip behind it.
+    pub at: Affine,
+    /// Where those begin, or end, in which they are open for sure.
+    pub open: Affine,
+    /// The gates, and what they are while closed.
+    pub gates: SmallVec<[(NodeId, bool); 2]>,
+    /// The conditions of them that are known where they are open for sure.
+    conditions: SmallVec<[(NodeId, bool); 2]>,
+}
+
+/// Where the gates of some values bound the trips of a loop, on either side the closest bounds first.
+pub(super) struct Candidates {
+    trips: i64,
+    low: SmallVec<[Bound; 2]>,
+    high: SmallVec<[Bound; 2]>,
+}
+
+impl Candidates {
+    /// Of `trips` trips of a Range. `extremes` gives the least and the most that a term `coefficient · atom` is in those trips of other
+    /// loops which the bounds have to hold for; `None` where it has none.
+    pub fn of(
+        graph: &mut Graph,
+        values: &[NodeId],
+        copied: &Copied,
+        (range, trips): (NodeId, i64),
+        mut extremes: impl FnMut(&Graph, NodeId, i64) -> Option<(Affine, Affine)>,
+    ) -> Result<Candidates> {
+        let mut found = Candidates { trips, low: SmallVec::new(), high: SmallVec::new() };
+        for gate in gates(graph, values, copied) {
+            for holds in [true, false] {
+                for condition in terms::conditions(graph, gate, holds)? {
+                    let (forms, known): (SmallVec<[Affine; 2]>, _) = match condition.constraint {
+                        Some(Constraint::NotNegative(form)) => {
+                            let known = condition.is_equivalent.then_some((condition.node, condition.holds));
+                            (SmallVec::from_iter([form]), known)
+                        }
+                        Some(Constraint::Zero(form)) => (SmallVec::from_iter([form.scale(-1), form]), None),
+                        None => continue,
+                    };
+                    for form in forms {
+                        let Some((factor, rest)) = Constraint::NotNegative(form).isolate(graph, range) else {
+                            continue;
+                        };
+                        let number = Affine::number(rest.constant());
+                        let within = rest.terms().iter().try_fold((number.clone(), number), |(least, most), term| {
+                            let (low, high) = extremes(graph, term.0, term.1)?;
+                            Some((least.plus(&low), most.plus(&high)))
+                        });
+                        if let Some(within) = within.filter(|_| factor != 0) {
+                            found.add(graph, factor, &within, (gate, !holds), known)?;
+                        }
+                    }
+                }
+            }
+        }
+        let middle = |bound: &Bound| middle(graph, &bound.at, trips);
+        found.low.sort_by(|a, b| middle(b).total_cmp(&middle(a)));
+        found.high.sort_by(|a, b| middle(a).total_cmp(&middle(b)));
+        Ok(found)
+    }
+
+    /// A gate is closed where `factor · trip` and a number between two forms are negative.
+    fn add(
+        &mut self,
+        graph: &mut Graph,
+        factor: i64,
+        (least, most): &(Affine, Affine),
+        gate: (NodeId, bool),
+        known: Option<(NodeId, bool)>,
+    ) -> Result<()> {
+        let mut first = |form: &Affine| match factor > 0 {
+            true => form.scale(-1).offset(factor - 1).quotient(graph, factor),
+            false => Ok(form.quotient(graph, -factor)?.offset(1)),
+        };
+        let (at, open) = (first(most)?, first(least)?);
+        let side = if factor > 0 { &mut self.low } else { &mut self.high };
+        match side.iter_mut().find(|bound| (&bound.at, &bound.open) == (&at, &open)) {
+            Some(bound) => {
+                bound.gates.push(gate);
+                bound.conditions.extend(known);
+            }
+            None => {
+                let (gates, conditions) = (SmallVec::from_iter([gate]), known.into_iter().collect());
+                side.push(Bound { at, open, gates, conditions });
+            }
+        }
+        Ok(())
+    }
+
+    /// The closest bound on either side beyond which the values become something better; `better` says what.
+    pub fn choose<T>(
+        self,
+        graph: &mut Graph,
+        mut better: impl FnMut(&mut Graph, &Bound) -> Result<Option<T>>,
+    ) -> Result<Bounds<T>> {
+        let mut first = |side: SmallVec<[Bound; 2]>| -> Result<Option<(Bound, T)>> {
+            for bound in side {
+                if let Some(value) = better(graph, &bound)? {
+                    return Ok(Some((bound, value)));
+                }
+            }
+            Ok(None)
+        };
+        Ok(Bounds { trips: self.trips, low: first(self.low)?, high: first(self.high)? })
+    }
+}
+
+/// The trips of a loop in which some gates may be open, and what is computed outside of them.
+pub(super) struct Bounds<T> {
+    trips: i64,
+    pub low: Option<(Bound, T)>,
+    pub high: Option<(Bound, T)>,
+}
+
+impl<T> Bounds<T> {
+    /// The share of trips outside, in the middle of the loops around.
+    pub fn share(&self, graph: &Graph) -> f64 {
+        let middle = |side: &Option<(Bound, T)>, otherwise: i64| {
+            side.as_ref().map_or(otherwise as f64, |(bound, _)| middle(graph, &bound.at, self.trips))
+        };
+        1.0 - (middle(&self.high, self.trips) - middle(&self.low, 0)).max(0.0) / self.trips as f64
+    }
+
+    /// The first trip, and the one behind the last.
+    pub fn trips(&self, graph: &mut Graph) -> Result<(Affine, Affine)> {
+        let all = (Affine::number(0), Affine::number(self.trips));
+        self.within(graph, &all, |bound| &bound.at)
+    }
+
+    /// Those among these trips in which all gates are open for sure.
+    fn open(&self, graph: &mut Graph, trips: &(Affine, Affine)) -> Result<(Affine, Affine)> {
+        self.within(graph, trips, |bound| &bound.open)
+    }
+
+    fn within(
+        &self,
+        graph: &mut Graph,
+        (first, end): &(Affine, Affine),
+        at: fn(&Bound) -> &Affine,
+    ) -> Result<(Affine, Affine)> {
+        let low = self.low.as_ref().map(|(bound, _)| between(graph, at(bound), (first, end))).transpose()?;
+        let low = low.unwrap_or(first.clone());
+        let high = self.high.as_ref().map(|(bound, _)| between(graph, at(bound), (&low, end))).transpose()?;
+        Ok((low, high.unwrap_or(end.clone())))
+    }
+}
+
+/// A loop of a Reduce, and where its gates are closed, with the terms that are left there, if any.
+struct Split {
+    range: NodeId,
+    bounds: Bounds<Option<NodeId>>,
+}
+
+impl Split {
+    /// `None` where splitting does not pay.
+    fn of(graph: &mut Graph, tiles: &Tiles, copied: &Copied, node: NodeId, range: NodeId) -> Result<Option<Split>> {
+        let (Arg::Reduce { op, .. }, Arg::Range { axis: AxisType::Reduce, .. }) = (graph.arg(node), graph.arg(range))
+        else {
+            return Ok(None);
+        };
+        let (op, value) = (*op, graph.source(node, 0));
+        let Some(trips) = live::trips(graph, range).filter(|_| tiles.is_plain(graph, value, range)) else {
+            return Ok(None);
+        };
+        let own = graph.sources(node)[1..].iter().filter(|&&other| other < range);
+        let outside = own.fold(tiles.live.of(node), |set, &other| set | tiles.live.bit(other)) & !tiles.together;
+        let extremes = |graph: &Graph, atom: NodeId, coefficient: i64| {
+            let live = graph.reachable(&[atom]).into_iter().fold(0, |set, node| set | tiles.live.bit(node));
+            if live & !outside == 0 {
+                return everywhere(graph, atom, coefficient);
+            }
+            let last = live::trips(graph, atom).filter(|_| graph.op(atom) == Op::Range)?.checked_sub(1)?;
+            let end = coefficient.checked_mul(last)?;
+            Some((Affine::number(end.min(0)), Affine::number(end.max(0))))
+        };
+        let candidates = Candidates::of(graph, &[value], copied, (range, trips), extremes)?;
+        let all = depends(graph, value, &tiles.live);
+        let bounds = candidates.choose(graph, |graph, bound| {
+            let rest = simplified(graph, value, copied, &bound.gates)?;
+            if is_nothing(graph, op, rest) {
+                return Ok(Some(None));
+            }
+            Ok((depends(graph, rest, &tiles.live) != all).then_some(Some(rest)))
+        })?;
+        Ok((bounds.low.is_some() || bounds.high.is_some()).then_some(Split { range, bounds }))
+    }
+
+    /// The Reduce in parts.
+    fn parts(&self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
+        let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(node) };
+        let value = graph.source(node, 0);
+        let trips = self.bounds.trips(graph)?;
+        let open = self.bounds.open(graph, &trips)?;
+        let (none, all) = (Affine::number(0), Affine::number(self.bounds.trips));
+        let sides = [&self.bounds.low, &self.bounds.high].into_iter().flatten();
+        let known: SmallVec<[(NodeId, bool); 4]> =
+            sides.flat_map(|(side, _)| side.conditions.iter().copied()).collect();
+        let inside = simplified(graph, value, &Copied::default(), &known)?;
+        let mut parts: SmallVec<[(NodeId, &Affine, &Affine); 5]> = SmallVec::from_iter([(inside, &open.0, &open.1)]);
+        if let Some((_, left)) = self.bounds.low {
+            parts.push((value, &trips.0, &open.0));
+            parts.extend(left.map(|left| (left, &none, &trips.0)));
+        }
+        if let Some((_, left)) = self.bounds.high {
+            parts.push((value, &open.1, &trips.1));
+            parts.extend(left.map(|left| (left, &trips.1, &all)));
+        }
+        parts.retain(|(_, first, end)| end.minus(first).bounds(graph).1 > 0);
+        let mut total: Option<NodeId> = None;
+        for (value, first, end) in parts {
+            let part = self.part(graph, node, value, (first, end), total.is_some())?;
+            total = Some(match total {
+                Some(total) => graph.alu(op, &[total, part])?,
+                None => part,
+            });
+        }
+        Ok(total.unwrap_or(node))
+    }
+
+    /// The Reduce of a value over some of the trips, with `fresh` Ranges in the place of the other ones where it shall share none.
+    fn part(
+        &self,
+        graph: &mut Graph,
+        node: NodeId,
+        value: NodeId,
+        (first, end): (&Affine, &Affine),
+        fresh: bool,
+    ) -> Result<NodeId> {
+        let count = end.minus(first).emit(graph)?;
+        let mut id = live::next_range_id(graph, graph.nodes());
+        let range = graph.range(count, id, AxisType::Reduce)?;
+        let place = first.plus(&Affine::atom(range));
+        let mut replacement = Replacement::new(self.range, &place, None);
+        let mut sources: SmallVec<[NodeId; 4]> = graph.sources(node).into();
+        for other in &mut sources[1..] {
+            if *other == self.range {
+                *other = range;
+            } else if let (Arg::Range { axis, .. }, true) = (graph.arg(*other).clone(), fresh) {
+                id += 1;
+                let bound = graph.source(*other, 0);
+                let own = graph.range(bound, id, axis)?;
+                replacement.insert_sum(*other, Affine::atom(own));
+                *other = own;
+            }
+        }
+        for node in graph.reachable(&[value]) {
+            replacement.node(graph, node)?;
+        }
+        sources[0] = replacement.value(graph, value)?;
+        graph.add(Op::Reduce, &sources, graph.arg(node).clone())
+    }
+}
+
+/// Where a bound lies in the middle of the loops around.
+fn middle(graph: &Graph, at: &Affine, trips: i64) -> f64 {
+    let (low, high) = at.bounds(graph);
+    ((low as f64 + high as f64) / 2.0).clamp(0.0, trips as f64)
+}
+
+/// A form, or 0 where it is negative.
+fn positive(graph: &mut Graph, form: &Affine) -> Result<Affine> {
+    if form.bounds(graph).0 >= 0 {
+        return Ok(form.clone());
+    }
+    let (form, zero) = (form.emit(graph)?, graph.index(0));
+    graph.alu(Op::Max, &[form, zero]).map(|node| Affine::leaf(graph, node))
+}
+
+/// A form within two others.
+pub(super) fn between(graph: &mut Graph, form: &Affine, (low, high): (&Affine, &Affine)) -> Result<Affine> {
+    let above = positive(graph, &form.minus(low))?;
+    let left = high.minus(low).minus(&above);
+    Ok(high.minus(&positive(graph, &left)?))
+}
+
+/// The conditions of the values' choices and reads.
+fn gates(graph: &Graph, values: &[NodeId], copied: &Copied) -> SmallVec<[NodeId; 4]> {
+    let mut found = SmallVec::new();
+    for node in graph.reachable(values) {
+        let gate = match (graph.op(node), graph.sources(node)) {
+            (Op::Where, &[gate, ..]) | (Op::Load, &[_, _, gate]) => gate,
+            _ => match copied.get(&node) {
+                Some(&(gate, _)) => gate,
+                None => continue,
+            },
+        };
+        if graph.props(gate).shape.is_empty() && !found.contains(&gate) {
+            found.push(gate);
+        }
+    }
+    found
+}
+
+/// A value some of whose conditions are known.
+pub(super) fn simplified(
+    graph: &mut Graph,
+    value: NodeId,
+    copied: &Copied,
+    gates: &[(NodeId, bool)],
+) -> Result<NodeId> {
+    let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    for &(gate, is_open) in gates {
+        new.insert(gate, truth(graph, is_open));
+        let closed = copied.iter().filter(|(_, other)| other.0 == gate && !is_open);
+        new.extend(closed.map(|(&read, &(_, alternative))| (read, alternative)));
+    }
+    for node in graph.reachable(&[value]) {
+        let old: SmallVec<[NodeId; 4]> = graph.sources(node).into();
+        if new.contains_key(&node) || !old.iter().any(|source| new.contains_key(source)) {
+            continue;
+        }
+        let sources: SmallVec<[NodeId; 4]> = old.iter().map(|source| *new.get(source).unwrap_or(source)).collect();
+        let arg = graph.arg(node).clone();
+        let is_zero = |&source: &NodeId| graph.dtype(source).is_int() && graph.as_int(source) == Some(0);
+        let gate = sources.get(2).and_then(|&gate| graph.as_int(gate)).filter(|_| graph.op(node) == Op::Load);
+        let made = match graph.op(node) {
+            _ if gate == Some(0) => sources[1],
+            _ if gate == Some(1) => graph.add(Op::Load, &sources[..1], arg)?,
+            Op::Mul if let Some(zero) = sources.iter().copied().find(is_zero) => zero,
+            op if op.is_elementwise() => folded(graph, op, &sources, arg)?,
+            op => graph.add(op, &sources, arg)?,
+        };
+        new.insert(node, made);
+    }
+    Ok(new.get(&value).copied().unwrap_or(value))
+}
+
+/// An elementwise op; of constants, the constant.
+fn folded(graph: &mut Graph, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
+    let node = elementwise(graph, op, sources, arg)?;
+    let constants: Option<SmallVec<[Const; 4]>> = sources.iter().map(|&source| graph.as_const(source)).collect();
+    let value = constants.and_then(|constants| eval_op(graph.op(node), graph.dtype(node), &constants).ok());
+    Ok(match value {
+        Some(value) if graph.sources(node) == sources => graph.constant(value),
+        _ => node,
+    })
+}
