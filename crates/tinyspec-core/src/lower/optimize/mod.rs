@@ -140,7 +140,7 @@ impl<'t> Scheduler<'t> {
     pub fn heuristics(&self) -> Vec<OptOp> {
         match (&self.online, self.scattered) {
             (_, Some(_)) => vec![Scatter.into()],
-            (Some(_), None) => vec![Block(Blocking::default()).into()],
+            (Some(online), None) => vec![Block(online.cheapest(self.target)).into()],
             (None, None) => {
                 let mut ops = descent::improve(self, heuristics::choose(&self.graph, &self.kernel, self.target));
                 if let Ok(mut space) = self.space(&ops) {

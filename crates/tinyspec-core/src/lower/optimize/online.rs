@@ -58,6 +58,15 @@ impl Online {
         cost::estimate(&self.form, &self.lengths, blocking, target)
     }
 
+    /// The blocks that cost least: where gates hide terms, shorter ones leave out more.
+    pub fn cheapest(&self, target: &Target) -> Blocking {
+        let usual = Blocking::default();
+        let tiles = [usual.tiles, usual.tiles / 2, usual.tiles / 4];
+        let nanoseconds = |blocking: &Blocking| self.estimate(*blocking, target).nanoseconds();
+        let all = tiles.map(|tiles| Blocking { tiles, ..usual }).into_iter();
+        all.min_by(|a, b| nanoseconds(a).total_cmp(&nanoseconds(b))).unwrap_or(usual)
+    }
+
     /// The kernel in such blocks: its graph and its new `Sink`.
     pub fn build(mut self, blocking: Blocking, target: &Target) -> Result<(Graph, NodeId)> {
         let sink = blocks::build(&mut self.graph, &self.form, &self.lengths, target, blocking)?;

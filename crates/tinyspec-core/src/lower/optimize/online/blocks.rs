@@ -3,7 +3,7 @@
 use super::blocking::{Blocking, Lengths, Piece, pieces};
 use super::bodies::{Local, Nest, Places, Run};
 use super::form::{Form, Greatest};
-use super::hidden;
+use super::hidden::{self, Rest};
 use crate::lower::live;
 use crate::lower::loops::{closed, grouped};
 use crate::lower::optimize::{bounds, nans};
@@ -31,13 +31,13 @@ struct Segment {
 }
 
 /// The values of the matrices in blocks that are left out, the first of their terms, and how many there are.
-type LeftOut<'a> = (&'a [NodeId], Affine, Affine);
+type LeftOut<'a> = (&'a [Rest], Affine, Affine);
 
 /// A loop over hidden terms.
 #[derive(Clone)]
 struct Hidden {
-    /// The value of the matrix.
-    value: NodeId,
+    /// What the matrix is there.
+    rest: Rest,
     /// The rows of the sum.
     rows: Run,
     /// The Range of the terms, and where it is among all of them.
@@ -186,13 +186,13 @@ pub(super) fn build<'a>(
         for (loops, sum) in hidden.iter_mut().zip(&form.sums) {
             let (rows, tile) = if sum.weight.is_some() { (rows, power(rows)) } else { (1, 1) };
             for (values, first, trips) in &left_out {
-                let value = values[sum.matrix];
-                let is_zero = nest.graph.as_const(value).and_then(Const::as_float) == Some(0.0);
-                if sum.weight.is_some() || !is_zero {
+                let rest = values[sum.matrix];
+                let is_zero = |value: NodeId| nest.graph.as_const(value).and_then(Const::as_float) == Some(0.0);
+                if sum.weight.is_some() || !matches!(rest, Rest::Terms(value) if is_zero(value)) {
                     let rows = nest.run(&zero, (rows / tile, AxisType::Loop), (tile, AxisType::Upcast))?;
                     let trips = trips.emit(nest.graph)?;
                     let terms = nest.range_to(trips, AxisType::Reduce)?;
-                    loops.push(Hidden { value, rows, terms, at: first.plus(&Affine::atom(terms)) });
+                    loops.push(Hidden { rest, rows, terms, at: first.plus(&Affine::atom(terms)) });
                 }
             }
         }
@@ -485,18 +485,25 @@ impl Blocks<'_, '_> {
     fn hidden(&mut self, segment: &Segment) -> Result<()> {
         let Some(&streamed) = self.form.streamed.last() else { return Ok(()) };
         for ((sum, local), loops) in self.form.sums.iter().zip(&mut self.sums).zip(&segment.hidden) {
-            for Hidden { value, rows, terms, at } in loops {
+            for Hidden { rest, rows, terms, at } in loops {
                 let nest = &mut self.nest;
                 let mut places = self.places.with(nest.graph, streamed, at)?;
                 if let Some((_, row)) = sum.weight {
                     places = places.with(nest.graph, row, &rows.at)?;
                 }
-                let mut term = places.value(nest.graph, *value)?;
+                let mut term = match *rest {
+                    Rest::Terms(value) => places.value(nest.graph, value)?,
+                    Rest::Lanes(_) => nest.number(0.0),
+                };
                 if let Some((weight, _)) = sum.weight {
                     let weight = places.value(nest.graph, weight)?;
                     term = nest.graph.alu(Op::Mul, &[weight, term])?;
                 }
-                let total = nest.reduce(Op::Add, term, &[*terms])?;
+                let mut total = nest.reduce(Op::Add, term, &[*terms])?;
+                if let Rest::Lanes(value) = *rest {
+                    let value = self.places.value(nest.graph, value)?;
+                    total = nest.graph.alu(Op::Mul, &[total, value])?;
+                }
                 let so_far = nest.load(local, &rows.at, self.lane)?;
                 let total = nest.graph.alu(Op::Add, &[so_far, total])?;
                 let store = nest.store(local, &rows.at, self.lane, total)?;

@@ -20,7 +20,9 @@ pub(super) fn estimate(form: &Form, lengths: &Lengths, blocking: Blocking, targe
     let results = pieces(lengths.rows, rows, lengths.rows);
     let block = blocks.iter().map(Piece::rows).max().unwrap_or(1) as f64;
     // Of one strip.
-    let terms = ((lengths.terms - lengths.hidden) * lengths.around) as f64;
+    // A block and a strip of which only a part is hidden are computed as a whole.
+    let hidden = (lengths.hidden as f64 - (block + width as f64) / 2.0).max(0.0);
+    let terms = (lengths.terms as f64 - hidden) * lengths.around as f64;
     let vectors = vectors as f64;
     let weighted = form.sums.iter().filter(|sum| sum.weight.is_some()).count() as f64;
     let (values, steps) = (lengths.rows as f64, lengths.inner.iter().sum::<i64>() as f64);

@@ -3,6 +3,7 @@
 use super::form::Form;
 use crate::lower::live;
 use crate::lower::optimize::partition::{Bound, Bounds, Candidates, Copied, everywhere, simplified};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Builder, Const, DType, Graph, NodeId, Op, Result};
@@ -10,8 +11,17 @@ use tinyspec_ir::{Builder, Const, DType, Graph, NodeId, Op, Result};
 /// The least share of hidden terms for which blocks are left out.
 const LEAST_SHARE: f64 = 0.25;
 
-/// Of each matrix, its values where gates hide the scores; they depend neither on the lane nor on a product.
-type Values = Vec<NodeId>;
+/// What a matrix is where gates hide the scores.
+#[derive(Clone, Copy)]
+pub(super) enum Rest {
+    /// A value that depends on no lane.
+    Terms(NodeId),
+    /// A value that is the same for all terms, and 0 or a nan.
+    Lanes(NodeId),
+}
+
+/// The rest of each matrix.
+type Values = Vec<Rest>;
 
 /// The share of terms that is hidden, if blocks of them are left out.
 pub(super) fn share(graph: &mut Graph, form: &Form) -> Result<f64> {
@@ -52,8 +62,39 @@ fn hidden(graph: &mut Graph, form: &Form, bound: &Bound) -> Result<Option<Values
             (None, _) => zero,
         });
     }
-    let weights = form.sums.iter().filter_map(|sum| sum.weight.map(|weight| weight.0));
-    let below = graph.reachable(&values.iter().copied().chain(weights).collect::<Vec<_>>());
-    let is_made = |node: &NodeId| *node == form.lane || form.products.iter().any(|product| product.node == *node);
-    Ok((!below.iter().any(is_made)).then_some(values))
+    let depends = |value: NodeId, on: &dyn Fn(NodeId) -> bool| graph.reachable(&[value]).into_iter().any(on);
+    let is_product = |node: NodeId| form.products.iter().any(|product| product.node == node);
+    let rest = |value: NodeId| match depends(value, &|node| node == form.lane) {
+        _ if depends(value, &is_product) => None,
+        false => Some(Rest::Terms(value)),
+        true if depends(value, &|node| form.streamed.contains(&node)) => None,
+        true => is_nothing(graph, value).then_some(Rest::Lanes(value)),
+    };
+    let weights = form.sums.iter().filter_map(|sum| sum.weight);
+    let are_weights_alike = weights.into_iter().all(|(weight, _)| !depends(weight, &|node| node == form.lane));
+    Ok(values.into_iter().map(rest).collect::<Option<Values>>().filter(|_| are_weights_alike))
+}
+
+/// The value is 0 or a nan, whatever is read, as the power of what -inf was added to.
+fn is_nothing(graph: &Graph, value: NodeId) -> bool {
+    // Of each node, the number that it is unless it is a nan.
+    let mut known: FxHashMap<NodeId, f64> = FxHashMap::default();
+    for node in graph.reachable(&[value]) {
+        let of = |source: &NodeId| known.get(source).copied();
+        let number = match (graph.op(node), graph.sources(node)) {
+            (Op::Const, _) => graph.as_const(node).and_then(Const::as_float),
+            (Op::Add, [a, b]) => [of(a), of(b)].into_iter().flatten().find(|&number| number == f64::NEG_INFINITY),
+            (Op::Mul, [a, b]) => match (of(a), of(b)) {
+                (Some(0.0), _) | (_, Some(0.0)) => Some(0.0),
+                (Some(a), Some(b)) => Some(a * b),
+                _ => None,
+            },
+            (Op::Div, [a, _]) => of(a).filter(|&a| a == 0.0),
+            (Op::Exp2, [a]) => of(a).map(f64::exp2),
+            (Op::Where, [_, a, b]) => of(a).filter(|_| of(a) == of(b)),
+            _ => None,
+        };
+        known.extend(number.map(|number| (node, number)));
+    }
+    known.get(&value) == Some(&0.0)
 }
