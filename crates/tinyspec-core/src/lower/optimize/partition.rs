@@ -35,7 +35,7 @@ pub(super) fn partition(graph: &mut Graph, sink: NodeId, range: NodeId, copied: 
     let &[node] = &owners[..] else { return Ok(sink) };
     let tiles = Tiles::new(graph, order)?;
     let Some(split) = Split::of(graph, &tiles, copied, node, range)? else { return Ok(sink) };
-    let parts = split.parts(graph, node)?;
+    let parts = split.parts(graph, &tiles, node)?;
     Ok(substitute(graph, &[sink], &[(node, parts)].into_iter().collect())?[0])
 }
 
@@ -56,7 +56,7 @@ pub(super) fn bounded(graph: &mut Graph, node: NodeId, live: &Live) -> Result<Op
             if is_nothing(graph, op, rest) {
                 return Ok(Some(()));
             }
-            let left = live.of(value) & !depends(graph, rest, live);
+            let left = live.of(value) & !depends(graph, rest, live)?;
             if left != 0 {
                 (shared, is_rest_empty) = (shared & left, false);
             }
@@ -69,9 +69,10 @@ pub(super) fn bounded(graph: &mut Graph, node: NodeId, live: &Live) -> Result<Op
     Ok(None)
 }
 
-/// The Ranges that a value depends on.
-fn depends(graph: &Graph, value: NodeId, live: &Live) -> RangeSet {
-    graph.reachable(&[value]).into_iter().fold(0, |set, node| set | live.bit(node))
+/// The Ranges around a value.
+fn depends(graph: &Graph, value: NodeId, live: &Live) -> Result<RangeSet> {
+    let own = Live::new(graph, &graph.reachable(&[value]))?;
+    Ok(own.members(own.of(value)).fold(0, |set, range| set | live.bit(range)))
 }
 
 /// The extremes of a term where there is a bound for each trip of the other loops.
@@ -103,6 +104,13 @@ impl Tiles {
         let together = live.ranges.iter().filter(|&&range| is_together(range));
         let together = together.fold(0, |set, &range| set | live.bit(range));
         Ok(Tiles { live, together })
+    }
+
+    /// The innermost loop around a Reduce does not change a value.
+    fn is_shared(&self, graph: &Graph, reduce: NodeId, value: NodeId) -> Result<bool> {
+        let innermost = self.live.members(self.live.of(reduce) & !self.together).last();
+        let own = depends(graph, value, &self.live)?;
+        Ok(innermost.is_some_and(|range| own & self.live.bit(range) == 0))
     }
 
     /// What a value needs in each trip of a loop is made of reads: it is neither another Reduce nor an effect, such as a copy that the
@@ -292,19 +300,19 @@ impl Split {
             Some((Affine::number(end.min(0)), Affine::number(end.max(0))))
         };
         let candidates = Candidates::of(graph, &[value], copied, (range, trips), extremes)?;
-        let all = depends(graph, value, &tiles.live);
+        let all = depends(graph, value, &tiles.live)?;
         let bounds = candidates.choose(graph, |graph, bound| {
             let rest = simplified(graph, value, copied, &bound.gates)?;
             if is_nothing(graph, op, rest) {
                 return Ok(Some(None));
             }
-            Ok((depends(graph, rest, &tiles.live) != all).then_some(Some(rest)))
+            Ok((depends(graph, rest, &tiles.live)? != all).then_some(Some(rest)))
         })?;
         Ok((bounds.low.is_some() || bounds.high.is_some()).then_some(Split { range, bounds }))
     }
 
     /// The Reduce in parts.
-    fn parts(&self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
+    fn parts(&self, graph: &mut Graph, tiles: &Tiles, node: NodeId) -> Result<NodeId> {
         let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(node) };
         let value = graph.source(node, 0);
         let trips = self.bounds.trips(graph)?;
@@ -314,19 +322,19 @@ impl Split {
         let known: SmallVec<[(NodeId, bool); 4]> =
             sides.flat_map(|(side, _)| side.conditions.iter().copied()).collect();
         let inside = simplified(graph, value, &Copied::default(), &known)?;
-        let mut parts: SmallVec<[(NodeId, &Affine, &Affine); 5]> = SmallVec::from_iter([(inside, &open.0, &open.1)]);
+        let mut parts: SmallVec<[Part; 5]> = SmallVec::from_iter([Part::new(inside, &open.0, &open.1)]);
         if let Some((_, left)) = self.bounds.low {
-            parts.push((value, &trips.0, &open.0));
-            parts.extend(left.map(|left| (left, &none, &trips.0)));
+            parts.push(Part::new(value, &trips.0, &open.0));
+            parts.extend(left.map(|left| Part::new(left, &none, &trips.0).rest()));
         }
         if let Some((_, left)) = self.bounds.high {
-            parts.push((value, &open.1, &trips.1));
-            parts.extend(left.map(|left| (left, &trips.1, &all)));
+            parts.push(Part::new(value, &open.1, &trips.1));
+            parts.extend(left.map(|left| Part::new(left, &trips.1, &all).rest()));
         }
-        parts.retain(|(_, first, end)| end.minus(first).bounds(graph).1 > 0);
+        parts.retain(|part| part.end.minus(part.first).bounds(graph).1 > 0);
         let mut total: Option<NodeId> = None;
-        for (value, first, end) in parts {
-            let part = self.part(graph, node, value, (first, end), total.is_some())?;
+        for part in parts {
+            let part = self.part(graph, tiles, node, &part, total.is_some())?;
             total = Some(match total {
                 Some(total) => graph.alu(op, &[total, part])?,
                 None => part,
@@ -335,16 +343,46 @@ impl Split {
         Ok(total.unwrap_or(node))
     }
 
-    /// The Reduce of a value over some of the trips, with `fresh` Ranges in the place of the other ones where it shall share none.
-    fn part(
+    /// The Reduce of one part, with `fresh` Ranges in the place of the other ones where it shall share none.
+    fn part(&self, graph: &mut Graph, tiles: &Tiles, node: NodeId, part: &Part, fresh: bool) -> Result<NodeId> {
+        let &Part { value, first, end, is_rest } = part;
+        let mut count = end.minus(first).emit(graph)?;
+        if is_rest && tiles.is_shared(graph, node, value)? && is_zero_or_nan(graph, value) {
+            let has_nans = self.has_nans(graph, tiles, node, value)?;
+            let zero = graph.index(0);
+            count = graph.alu(Op::Where, &[has_nans, count, zero])?;
+        }
+        let sources = self.terms(graph, node, value, (count, first), fresh)?;
+        graph.add(Op::Reduce, &sources, graph.arg(node).clone())
+    }
+
+    /// Whether any of the values is a nan, in all trips and for all of a tile.
+    fn has_nans(&self, graph: &mut Graph, tiles: &Tiles, node: NodeId, value: NodeId) -> Result<NodeId> {
+        let is_nan = graph.alu(Op::CmpNe, &[value, value])?;
+        let trips = graph.index(self.bounds.trips);
+        let mut sources = self.terms(graph, node, is_nan, (trips, &Affine::number(0)), true)?;
+        let term = sources[0];
+        let mut lanes: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+        let first = live::next_range_id(graph, graph.nodes());
+        for (id, range) in (first..).zip(tiles.live.members(depends(graph, term, &tiles.live)? & tiles.together)) {
+            let bound = graph.source(range, 0);
+            let lane = graph.range(bound, id, AxisType::Unroll)?;
+            lanes.insert(range, lane);
+            sources.push(lane);
+        }
+        sources[0] = substitute(graph, &[term], &lanes)?[0];
+        graph.add(Op::Reduce, &sources, Arg::Reduce { op: Op::Max, axes: SmallVec::new() })
+    }
+
+    /// A value in so many trips from the first one on, and the Ranges of these.
+    fn terms(
         &self,
         graph: &mut Graph,
         node: NodeId,
         value: NodeId,
-        (first, end): (&Affine, &Affine),
+        (count, first): (NodeId, &Affine),
         fresh: bool,
-    ) -> Result<NodeId> {
-        let count = end.minus(first).emit(graph)?;
+    ) -> Result<SmallVec<[NodeId; 4]>> {
         let mut id = live::next_range_id(graph, graph.nodes());
         let range = graph.range(count, id, AxisType::Reduce)?;
         let place = first.plus(&Affine::atom(range));
@@ -365,8 +403,52 @@ impl Split {
             replacement.node(graph, node)?;
         }
         sources[0] = replacement.value(graph, value)?;
-        graph.add(Op::Reduce, &sources, graph.arg(node).clone())
+        Ok(sources)
     }
+}
+
+/// Some of the trips of a loop, and their terms.
+struct Part<'a> {
+    value: NodeId,
+    first: &'a Affine,
+    /// The trip behind the last.
+    end: &'a Affine,
+    /// Gates are closed in these trips.
+    is_rest: bool,
+}
+
+impl<'a> Part<'a> {
+    fn new(value: NodeId, first: &'a Affine, end: &'a Affine) -> Part<'a> {
+        Part { value, first, end, is_rest: false }
+    }
+
+    fn rest(self) -> Part<'a> {
+        Part { is_rest: true, ..self }
+    }
+}
+
+/// The value is 0 or a nan, whatever is read, as a product with 0 is, and the power of what -inf was added to.
+pub(super) fn is_zero_or_nan(graph: &Graph, value: NodeId) -> bool {
+    // Of each node, the number that it is unless it is a nan.
+    let mut known: FxHashMap<NodeId, f64> = FxHashMap::default();
+    for node in graph.reachable(&[value]) {
+        let of = |source: &NodeId| known.get(source).copied();
+        let number = match (graph.op(node), graph.sources(node)) {
+            (Op::Const, _) => graph.as_const(node).and_then(Const::as_float),
+            (Op::Add, [a, b]) => [of(a), of(b)].into_iter().flatten().find(|&number| number == f64::NEG_INFINITY),
+            (Op::Mul, [a, b]) => match (of(a), of(b)) {
+                (Some(0.0), _) | (_, Some(0.0)) => Some(0.0),
+                (Some(a), Some(b)) => Some(a * b),
+                _ => None,
+            },
+            (Op::Div, [a, _]) => of(a).filter(|&a| a == 0.0),
+            (Op::Exp2, [a]) => of(a).map(f64::exp2),
+            (Op::Where, [_, a, b]) => of(a).filter(|_| of(a) == of(b)),
+            _ => None,
+        };
+        known.extend(number.map(|number| (node, number)));
+    }
+    graph.dtype(value).is_float() && known.get(&value) == Some(&0.0)
 }
 
 /// Where a bound lies in the middle of the loops around.

@@ -3,7 +3,7 @@
 use super::function::with_gradient;
 use super::panels::{Blocks, Groups, Layout, Part, last};
 use super::triangular::{Kind, on_diagonal, solved, with_unit_diagonal};
-use super::{Matrix, numbers, turned};
+use super::{Matrix, interleaved, numbers, turned};
 use crate::kernel::WrittenKernel;
 use crate::ops::arithmetic::{add, div, eq, neg, sub};
 use crate::ops::elementwise::abs;
@@ -29,7 +29,7 @@ pub(super) fn packed(b: &mut dyn Builder, matrix: Matrix) -> Result<Packed> {
         ("lu", matrix, None),
         &[matrix.x],
         &|b, inputs| {
-            let packed = factored(b, of(inputs), None)?.packed;
+            let (packed, _) = factored(b, of(inputs), None)?;
             Ok(vec![packed.factors, packed.order])
         },
         &|b, inputs, cotangents| {
@@ -64,21 +64,14 @@ pub(super) fn packed(b: &mut dyn Builder, matrix: Matrix) -> Result<Packed> {
 }
 
 /// The factors, and what the elimination makes of the columns of `others`: `L⁻¹ P others`.
-pub(super) fn eliminated(b: &mut dyn Builder, matrix: Matrix, others: NodeId) -> Result<(Packed, NodeId)> {
-    let width = last(b, others);
-    let Factored { packed, layout, state } = factored(b, matrix, Some(others))?;
-    let others = layout.rows_of(b, state, Blocks::of(matrix.rows).rows, (matrix.rows, width))?;
-    Ok((packed, others))
-}
-
-/// The factors, and what the kernel leaves in memory.
-struct Factored {
-    packed: Packed,
-    layout: Layout,
-    state: NodeId,
-}
-
-fn factored(b: &mut dyn Builder, matrix: Matrix, others: Option<NodeId>) -> Result<Factored> {
+pub(super) fn factored(
+    b: &mut dyn Builder,
+    matrix: Matrix,
+    others: Option<NodeId>,
+) -> Result<(Packed, Option<NodeId>)> {
+    if interleaved::fits(b, matrix, others) {
+        return interleaved::factored(b, matrix, others);
+    }
     let blocks = Blocks::of(matrix.rows);
     let dtype = dtype_of(b, matrix.x);
     let layout = Layout::of(b, matrix, others, blocks);
@@ -93,7 +86,14 @@ fn factored(b: &mut dyn Builder, matrix: Matrix, others: Option<NodeId>) -> Resu
     let order = narrow(b, results[1], -1, 0, matrix.rows)?;
     let shape = matrix.like(b, &[matrix.rows]);
     let order = reshape(b, order, &shape)?;
-    Ok(Factored { packed: Packed { factors, order }, layout, state: results[0] })
+    let others = match others {
+        Some(others) => {
+            let width = last(b, others);
+            Some(layout.rows_of(b, results[0], blocks.rows, (matrix.rows, width))?)
+        }
+        None => None,
+    };
+    Ok((Packed { factors, order }, others))
 }
 
 impl Packed {

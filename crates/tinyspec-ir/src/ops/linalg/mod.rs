@@ -2,11 +2,13 @@
 //!
 //! Each factorisation is one blocked, right-looking kernel, written as a nest of Ranges (`ops/loops.rs`): it factors a panel column
 //! by column, then updates the trailing matrix by tiled products (`panels.rs`). Matrices are stored column-major, so that inner
-//! loops are contiguous, and padded to whole blocks; right-hand sides are stored as further columns. Gradients are formulas
+//! loops are contiguous, and padded to whole blocks; right-hand sides are stored as further columns. Many small matrices are
+//! eliminated at once, one in each lane (`interleaved.rs`). Gradients are formulas
 //! of products and triangular solves (`function.rs`).
 
 pub mod cholesky;
 mod function;
+mod interleaved;
 pub mod lu;
 mod panels;
 pub mod qr;

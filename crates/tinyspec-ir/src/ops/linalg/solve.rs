@@ -3,7 +3,7 @@
 use super::function::with_gradient;
 use super::panels::with_columns;
 use super::triangular::{self, Kind, substituted};
-use super::{Matrix, eye, lu, qr, turned};
+use super::{Matrix, eye, interleaved, lu, qr, turned};
 use crate::dim::show;
 use crate::ops::arithmetic::{mul, neg, sub};
 use crate::ops::elementwise::{abs, log, sign};
@@ -31,7 +31,12 @@ fn solved(b: &mut dyn Builder, matrix: Matrix, other: NodeId) -> Result<NodeId> 
         ("solve", matrix, None),
         &[matrix.x, other],
         &|b, inputs| {
-            let (packed, half) = lu::eliminated(b, of(inputs), inputs[1])?;
+            let matrix = of(inputs);
+            if interleaved::fits(b, matrix, Some(inputs[1])) {
+                return Ok(vec![interleaved::solved(b, matrix, inputs[1])?]);
+            }
+            let (packed, half) = lu::factored(b, matrix, Some(inputs[1]))?;
+            let half = half.unwrap_or(inputs[1]);
             Ok(vec![substituted(b, Matrix { x: packed.factors, ..matrix }, half, upper)?])
         },
         &|b, inputs, cotangents| {

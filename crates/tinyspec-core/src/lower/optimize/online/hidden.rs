@@ -2,8 +2,7 @@
 
 use super::form::Form;
 use crate::lower::live;
-use crate::lower::optimize::partition::{Bound, Bounds, Candidates, Copied, everywhere, simplified};
-use rustc_hash::FxHashMap;
+use crate::lower::optimize::partition::{Bound, Bounds, Candidates, Copied, everywhere, is_zero_or_nan, simplified};
 use smallvec::SmallVec;
 use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Builder, Const, DType, Graph, NodeId, Op, Result};
@@ -68,33 +67,9 @@ fn hidden(graph: &mut Graph, form: &Form, bound: &Bound) -> Result<Option<Values
         _ if depends(value, &is_product) => None,
         false => Some(Rest::Terms(value)),
         true if depends(value, &|node| form.streamed.contains(&node)) => None,
-        true => is_nothing(graph, value).then_some(Rest::Lanes(value)),
+        true => is_zero_or_nan(graph, value).then_some(Rest::Lanes(value)),
     };
     let weights = form.sums.iter().filter_map(|sum| sum.weight);
     let are_weights_alike = weights.into_iter().all(|(weight, _)| !depends(weight, &|node| node == form.lane));
     Ok(values.into_iter().map(rest).collect::<Option<Values>>().filter(|_| are_weights_alike))
-}
-
-/// The value is 0 or a nan, whatever is read, as the power of what -inf was added to.
-fn is_nothing(graph: &Graph, value: NodeId) -> bool {
-    // Of each node, the number that it is unless it is a nan.
-    let mut known: FxHashMap<NodeId, f64> = FxHashMap::default();
-    for node in graph.reachable(&[value]) {
-        let of = |source: &NodeId| known.get(source).copied();
-        let number = match (graph.op(node), graph.sources(node)) {
-            (Op::Const, _) => graph.as_const(node).and_then(Const::as_float),
-            (Op::Add, [a, b]) => [of(a), of(b)].into_iter().flatten().find(|&number| number == f64::NEG_INFINITY),
-            (Op::Mul, [a, b]) => match (of(a), of(b)) {
-                (Some(0.0), _) | (_, Some(0.0)) => Some(0.0),
-                (Some(a), Some(b)) => Some(a * b),
-                _ => None,
-            },
-            (Op::Div, [a, _]) => of(a).filter(|&a| a == 0.0),
-            (Op::Exp2, [a]) => of(a).map(f64::exp2),
-            (Op::Where, [_, a, b]) => of(a).filter(|_| of(a) == of(b)),
-            _ => None,
-        };
-        known.extend(number.map(|number| (node, number)));
-    }
-    known.get(&value) == Some(&0.0)
 }
