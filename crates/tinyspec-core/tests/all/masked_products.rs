@@ -117,3 +117,46 @@ fn masked_products_of_integers() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// The bounds of one loop over terms depend on another one.
+#[test]
+fn sums_of_products_over_two_axes_under_a_mask() -> Result<(), Error> {
+    let [rows, columns, width] = [48, 100, 24];
+    let (x, w) = (numbers(rows * columns * width, 1), numbers(rows * columns * width, 5));
+    let tensor = |data: &[f32]| Tensor::from_slice(data, [rows, columns, width]);
+    for mask in MASKS {
+        let products = tensor(&x) * tensor(&w);
+        let kept = keep(mask, [rows, columns]).unsqueeze(2).where_(products, 0.0);
+        let mut sums = vec![0f32; width];
+        for at in 0..rows * columns * width {
+            let (i, j) = (at / width / columns, at / width % columns);
+            sums[at % width] += if mask.2(i, j, columns) { x[at] * w[at] } else { 0.0 };
+        }
+        agree(&kept.sum([0, 1], false).to_vec::<f32>()?, &sums, mask.0);
+        agree(&kept.sum(.., false).to_vec::<f32>()?, &[sums.iter().sum()], mask.0);
+    }
+    Ok(())
+}
+
+/// Both factors are masked, in batches.
+#[test]
+fn products_of_two_masked_factors() -> Result<(), Error> {
+    for (size, batch) in [(100, 1), (64, 3)] {
+        let (a, b) = (numbers(batch * size * size, 1), numbers(batch * size * size, 4));
+        let tensor = |data: &[f32]| Tensor::from_slice(data, [batch, size, size]);
+        for (one, other) in MASKS.into_iter().flat_map(|one| MASKS[..5].iter().map(move |&other| (one, other))) {
+            let [left, right] =
+                [(one, &a), (other, &b)].map(|(mask, data)| keep(mask, [size, size]).where_(tensor(data), 0.0));
+            let kept = |mask: Mask, data: &[f32]| -> Vec<f32> {
+                let place = |at: usize| (at / size % size, at % size);
+                let is_kept = |at: usize| mask.2(place(at).0, place(at).1, size);
+                data.iter().enumerate().map(|(at, &x)| if is_kept(at) { x } else { 0.0 }).collect()
+            };
+            let (a, b) = (kept(one, &a), kept(other, &b));
+            let parts = a.chunks(size * size).zip(b.chunks(size * size));
+            let expected: Vec<f32> = parts.flat_map(|(a, b)| product(a, b, [size, size, size])).collect();
+            agree(&left.matmul(&right).to_vec::<f32>()?, &expected, &format!("{} times {}", one.0, other.0));
+        }
+    }
+    Ok(())
+}

@@ -62,7 +62,7 @@ pub struct Reduction {
 pub(crate) struct Bounded {
     /// The Range.
     pub range: NodeId,
-    /// The Ranges that the terms depend on, but not what is left of those outside.
+    /// The Ranges that the terms depend on, but not what is left of those outside on either side.
     pub shared: RangeSet,
     /// Nothing is left of them.
     pub is_rest_empty: bool,

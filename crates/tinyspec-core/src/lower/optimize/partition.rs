@@ -50,7 +50,7 @@ pub(super) fn bounded(graph: &mut Graph, node: NodeId, live: &Live) -> Result<Op
     for range in ranges {
         let Some(trips) = live::trips(graph, range) else { continue };
         let candidates = Candidates::of(graph, &[value], &Copied::default(), (range, trips), everywhere)?;
-        let (mut shared, mut is_rest_empty) = (!0, true);
+        let (mut shared, mut is_rest_empty) = (0, true);
         let bounds = candidates.choose(graph, |graph, bound| {
             let rest = simplified(graph, value, &Copied::default(), &bound.gates)?;
             if is_nothing(graph, op, rest) {
@@ -58,7 +58,7 @@ pub(super) fn bounded(graph: &mut Graph, node: NodeId, live: &Live) -> Result<Op
             }
             let left = live.of(value) & !depends(graph, rest, live)?;
             if left != 0 {
-                (shared, is_rest_empty) = (shared & left, false);
+                (shared, is_rest_empty) = (shared | left, false);
             }
             Ok((left != 0).then_some(()))
         })?;
@@ -285,9 +285,8 @@ impl Split {
             return Ok(None);
         };
         let (op, value) = (*op, graph.source(node, 0));
-        let Some(trips) = live::trips(graph, range).filter(|_| tiles.is_plain(graph, value, range)) else {
-            return Ok(None);
-        };
+        let is_plain = graph.sources(node)[1..].iter().all(|&range| tiles.is_plain(graph, value, range));
+        let Some(trips) = live::trips(graph, range).filter(|_| is_plain) else { return Ok(None) };
         let own = graph.sources(node)[1..].iter().filter(|&&other| other < range);
         let outside = own.fold(tiles.live.of(node), |set, &other| set | tiles.live.bit(other)) & !tiles.together;
         let extremes = |graph: &Graph, atom: NodeId, coefficient: i64| {
@@ -383,22 +382,24 @@ impl Split {
         (count, first): (NodeId, &Affine),
         fresh: bool,
     ) -> Result<SmallVec<[NodeId; 4]>> {
-        let mut id = live::next_range_id(graph, graph.nodes());
-        let range = graph.range(count, id, AxisType::Reduce)?;
-        let place = first.plus(&Affine::atom(range));
-        let mut replacement = Replacement::new(self.range, &place, None);
         let mut sources: SmallVec<[NodeId; 4]> = graph.sources(node).into();
-        for other in &mut sources[1..] {
-            if *other == self.range {
-                *other = range;
-            } else if let (Arg::Range { axis, .. }, true) = (graph.arg(*other).clone(), fresh) {
-                id += 1;
-                let bound = graph.source(*other, 0);
-                let own = graph.range(bound, id, axis)?;
-                replacement.insert_sum(*other, Affine::atom(own));
-                *other = own;
-            }
+        let mut others: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+        let mut id = live::next_range_id(graph, graph.nodes());
+        for other in sources[1..].iter_mut().filter(|other| fresh && **other != self.range) {
+            let Arg::Range { axis, .. } = *graph.arg(*other) else { continue };
+            let bound = graph.source(*other, 0);
+            let own = graph.range(bound, id, axis)?;
+            others.insert(*other, own);
+            *other = own;
+            id += 1;
         }
+        // The bounds depend on the other Ranges, so their loops are around this one.
+        let first = first.emit(graph)?;
+        let [value, count, first] = substitute(graph, &[value, count, first], &others)?[..] else { return Ok(sources) };
+        let range = graph.range(count, id, AxisType::Reduce)?;
+        let place = Affine::of(graph, first).plus(&Affine::atom(range));
+        let mut replacement = Replacement::new(self.range, &place, None);
+        sources[1..].iter_mut().filter(|other| **other == self.range).for_each(|own| *own = range);
         for node in graph.reachable(&[value]) {
             replacement.node(graph, node)?;
         }

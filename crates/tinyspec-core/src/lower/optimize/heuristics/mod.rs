@@ -108,11 +108,16 @@ impl Planner<'_> {
         self.kernel.accesses[access].open & self.kernel.live.bit(self.space.origins[origin].range) != 0
     }
 
-    /// The access of a Load, looked for through Casts.
+    /// The access of a Load, looked for through Casts and masks, outside of which it is a constant.
     fn loaded(&self, value: NodeId) -> Option<usize> {
         let mut value = value;
-        while self.graph.op(value) == Op::Cast {
-            value = self.graph.source(value, 0);
+        let is_constant = |node: NodeId| self.graph.as_const(node).is_some();
+        loop {
+            value = match (self.graph.op(value), self.graph.sources(value)) {
+                (Op::Cast, &[source]) => source,
+                (Op::Where, &[_, source, other]) | (Op::Where, &[_, other, source]) if is_constant(other) => source,
+                _ => break,
+            };
         }
         self.kernel.accesses.iter().position(|access| access.node == value)
     }
