@@ -92,6 +92,18 @@ fn sums_and_maxima_under_a_mask() -> Result<(), Error> {
         let data = &data;
         let sums: Vec<f32> = (0..rows).map(|at| row(at).map(|(i, j)| data[i * columns + j]).sum()).collect();
         agree(&kept.sum(1, false).to_vec::<f32>()?, &sums, mask.0);
+        // All that is not masked is below 0, or the factor is not finite.
+        let below = masked(mask, &((matrix.square() + 1.0) * -1.0), [rows, columns]);
+        let factor = Tensor::from_slice(&[1.0f32, 2.0, f32::INFINITY], [3, 1, 1]);
+        let found = (below.unsqueeze(0) * factor).max(2, false).to_vec::<f32>()?;
+        for (at, found) in found.into_iter().enumerate() {
+            let (factor, i) = ([1.0, 2.0, f32::INFINITY][at / rows], at % rows);
+            let value = |j: usize| if mask.2(i, j, columns) { -(data[i * columns + j].powi(2) + 1.0) } else { 0.0 };
+            let values: Vec<f32> = (0..columns).map(|j| value(j) * factor).collect();
+            let most = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let expected = if values.iter().any(|value| value.is_nan()) { f32::NAN } else { most };
+            agree(&[found], &[expected], &format!("{} in row {i} times {factor}", mask.0));
+        }
         let most = |at: usize| row(at).map(|(i, j)| data[i * columns + j]).fold(0f32, f32::max);
         let most: Vec<f32> = (0..rows).map(most).collect();
         agree(&kept.relu().max(1, false).to_vec::<f32>()?, &most, mask.0);
@@ -108,7 +120,7 @@ fn masked_products_of_integers() -> Result<(), Error> {
         let whole = |data: &[f32], shape: [usize; 2]| Tensor::from_vec(data.iter().map(|&x| x as i32).collect(), shape);
         let found = keep(mask, [rows, inner])
             .where_(whole(&a, [rows, inner]), 0)
-            .matmul(&whole(&b, [inner, columns]))
+            .matmul(whole(&b, [inner, columns]))
             .to_vec::<i32>()?;
         let kept: Vec<f32> =
             a.iter().enumerate().map(|(at, &x)| if mask.2(at / inner, at % inner, inner) { x } else { 0.0 }).collect();

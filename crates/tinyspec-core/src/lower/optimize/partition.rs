@@ -278,7 +278,7 @@ struct Split {
 }
 
 impl Split {
-    /// `None` where splitting does not pay.
+    /// `None` where nothing becomes simpler.
     fn of(graph: &mut Graph, tiles: &Tiles, copied: &Copied, node: NodeId, range: NodeId) -> Result<Option<Split>> {
         let (Arg::Reduce { op, .. }, Arg::Range { axis: AxisType::Reduce, .. }) = (graph.arg(node), graph.arg(range))
         else {
@@ -346,7 +346,8 @@ impl Split {
     fn part(&self, graph: &mut Graph, tiles: &Tiles, node: NodeId, part: &Part, fresh: bool) -> Result<NodeId> {
         let &Part { value, first, end, is_rest } = part;
         let mut count = end.minus(first).emit(graph)?;
-        if is_rest && tiles.is_shared(graph, node, value)? && is_zero_or_nan(graph, value) {
+        let is_sum = matches!(graph.arg(node), Arg::Reduce { op: Op::Add, .. });
+        if is_sum && is_rest && tiles.is_shared(graph, node, value)? && is_zero_or_nan(graph, value) {
             let has_nans = self.has_nans(graph, tiles, node, value)?;
             let zero = graph.index(0);
             count = graph.alu(Op::Where, &[has_nans, count, zero])?;
