@@ -73,7 +73,7 @@ impl Constraint {
         }
     }
 
-    /// `x / d >= k` as `x >= d·k`, and `x / d <= k` as `x <= d·k + d - 1`, where x depends on the Range.
+    /// Eliminates the quotient that depends on the Range: `x / d >= k` is `x >= d·k`, and `x / d <= k` is `x <= d·k + d - 1`.
     fn multiplied_out(&self, graph: &Graph, range: NodeId) -> Option<Constraint> {
         let Constraint::NotNegative(form) = self else { return None };
         let depends = |&&(atom, _): &&(NodeId, i64)| graph.reachable(&[atom]).contains(&range);

@@ -35,8 +35,9 @@ pub(super) fn narrowed(graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>
     Ok(None)
 }
 
-/// The Reduce `node` with a fresh Range in place of `range`, which is at `place` where `inside` holds. The conditions numbered `said`
-/// follow from that. `None` where more than values depend on the Range.
+/// Rebuilds the Reduce `node` with `range` replaced by `place`, an expression in the new Range `fresh`. Terms count only where `inside`
+/// holds, and the conditions numbered `said`, which then hold by construction, are dropped. `None` if anything but values depends on the
+/// Range.
 pub(super) fn over(
     graph: &mut Graph,
     node: NodeId,

@@ -1,4 +1,4 @@
-//! Congruences: of `Σr [r ≡ e (mod n)] · x(r)` only every n-th trip is left. Gradients of windows n elements apart are such sums.
+//! Congruences: `Σr [r ≡ e (mod n)] · x(r)` becomes a loop with step n. Gradients of windows with stride n are such sums.
 
 use super::bands::over;
 use crate::lower::live;

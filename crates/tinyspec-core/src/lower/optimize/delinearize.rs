@@ -1,9 +1,8 @@
 //! Delinearization: a Range of which a Load reads the digits, `r / b` and `r % b`, becomes a Range for each digit.
 //!
 //! A reshape that merges axes leaves such a Range where their elements are not adjacent: repeated rows, channels that become pixels,
-//! heads that become one row. Vectors and register tiles need indices that are affine in the Ranges. If the trip count is not a
-//! multiple of the base, as where only part of a reshape is kept, the outer trip count is rounded up, and accesses beyond the end are
-//! gated.
+//! heads that become one row. Vectors and register tiles need indices that are affine in the Ranges. If the base does not
+//! divide the trip count, because only part of a reshape is read, the outer trip count is rounded up and accesses past the end are gated.
 
 use crate::lower::live::next_range_id;
 use crate::lower::loops::closed;

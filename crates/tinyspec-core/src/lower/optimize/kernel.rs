@@ -53,18 +53,18 @@ pub struct Reduction {
     pub outer: RangeSet,
     /// The place in the output along whose Ranges it grows term by term, so that its value is carried from trip to trip.
     pub(crate) carried: Option<Affine>,
-    /// How conditions leave out many of its terms.
+    /// How conditions mask off many of its terms, unless it is carried.
     pub(crate) bounded: Option<Bounded>,
 }
 
-/// A Range of a Reduce, of whose trips conditions on indices leave out many.
+/// A Range of a Reduce for many of whose trips conditions on indices mask off the terms.
 #[derive(Clone)]
 pub(crate) struct Bounded {
     /// The Range.
     pub range: NodeId,
-    /// The Ranges that the terms depend on, but not what is left of those outside on either side.
+    /// Ranges that the terms depend on, but not what is left of the masked-off ones.
     pub shared: RangeSet,
-    /// Nothing is left of them.
+    /// Nothing is left of the masked-off terms.
     pub is_rest_empty: bool,
 }
 
@@ -116,13 +116,20 @@ impl Kernel {
         for position in 0..kernel.order.len() {
             let node = kernel.order[position];
             match graph.op(node) {
-                Op::Reduce => kernel.reductions.push(Reduction {
-                    node,
-                    ranges: graph.sources(node)[1..].into(),
-                    outer: kernel.live.of(node),
-                    carried: super::windows::carried(graph, node)?.map(|carried| carried.place),
-                    bounded: partition::bounded(graph, node, &kernel.live)?,
-                }),
+                Op::Reduce => {
+                    let carried = super::windows::carried(graph, node)?.map(|carried| carried.place);
+                    let bounded = match carried {
+                        Some(_) => None,
+                        None => partition::bounded(graph, node, &kernel.live)?,
+                    };
+                    kernel.reductions.push(Reduction {
+                        node,
+                        ranges: graph.sources(node)[1..].into(),
+                        outer: kernel.live.of(node),
+                        carried,
+                        bounded,
+                    });
+                }
                 Op::Load | Op::Store => kernel.access(graph, node)?,
                 _ if is_index(graph, node) => {
                     let sum = kernel.index_sum(graph, node)?;
@@ -154,10 +161,9 @@ impl Kernel {
         loaded
     }
 
-    /// The loops of Reduces that are carried by no other, of whose terms conditions leave out many.
+    /// The Ranges of Reduces that conditions bound.
     pub(crate) fn bounded(&self) -> impl Iterator<Item = &Bounded> {
-        let reductions = self.reductions.iter().filter(|reduction| reduction.carried.is_none());
-        reductions.filter_map(|reduction| reduction.bounded.as_ref())
+        self.reductions.iter().filter_map(|reduction| reduction.bounded.as_ref())
     }
 
     /// Types of the elements that its vectors hold: those in memory, and those that are summed.

@@ -18,10 +18,10 @@ use tinyspec_ir::eval::eval_op;
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{Arg, AxisType, Builder, Const, Graph, NodeId, Op, Result};
 
-/// The least share of trips that conditions must leave out, on average over the loops around.
+/// The least share of trips that conditions must mask off, on average over the enclosing loops.
 const LEAST_SHARE: f64 = 0.25;
 
-/// Reads of copies: the gate of what was copied, and what the copy holds where it is closed.
+/// Loads from packed copies, each with the gate of the packed Load and the value that the copy holds where the gate is closed.
 pub(super) type Copied = FxHashMap<NodeId, (NodeId, NodeId)>;
 
 /// The kernel with one Range of a Reduce partitioned, where it is alone in its loop.
@@ -39,7 +39,7 @@ pub(super) fn partition(graph: &mut Graph, sink: NodeId, range: NodeId, copied: 
     Ok(substitute(graph, &[sink], &[(node, parts)].into_iter().collect())?[0])
 }
 
-/// The first Range of a Reduce of which conditions leave out many terms, and what the rest of those terms depends on.
+/// The first Range of a Reduce along which conditions mask off many terms.
 ///
 /// # Errors
 /// When the kernel is not in range form.
@@ -75,7 +75,7 @@ fn depends(graph: &Graph, value: NodeId, live: &Live) -> Result<RangeSet> {
     Ok(own.members(own.of(value)).fold(0, |set, range| set | live.bit(range)))
 }
 
-/// The extremes of a term where there is a bound for each trip of the other loops.
+/// The least and greatest value of a term, for bounds that may depend on every other loop.
 pub(super) fn everywhere(_: &Graph, atom: NodeId, coefficient: i64) -> Option<(Affine, Affine)> {
     let term = Affine::atom(atom).scale(coefficient);
     Some((term.clone(), term))
@@ -106,15 +106,15 @@ impl Tiles {
         Ok(Tiles { live, together })
     }
 
-    /// The innermost loop around a Reduce does not change a value.
+    /// Is a value invariant in the innermost loop around a Reduce?
     fn is_shared(&self, graph: &Graph, reduce: NodeId, value: NodeId) -> Result<bool> {
         let innermost = self.live.members(self.live.of(reduce) & !self.together).last();
         let own = depends(graph, value, &self.live)?;
         Ok(innermost.is_some_and(|range| own & self.live.bit(range) == 0))
     }
 
-    /// What a value needs in each trip of a loop is made of reads: it is neither another Reduce nor an effect, such as a copy that the
-    /// first trips make.
+    /// Does a value need only elementwise ops and Loads in each trip of a loop, no other Reduce and no effect, such as a copy on first
+    /// use?
     fn is_plain(&self, graph: &Graph, value: NodeId, range: NodeId) -> bool {
         let is_plain = |op: Op| op.is_elementwise() || matches!(op, Op::Range | Op::Index | Op::Load);
         let mut order = graph.reachable(&[value]).into_iter();
@@ -122,19 +122,19 @@ impl Tiles {
     }
 }
 
-/// Where the trips of a loop begin, or end, in which some gates may be open.
+/// Where the trips of a loop in which some gates may be open begin (a low bound) or end (a high one).
 pub(super) struct Bound {
-    /// The first trip behind it.
+    /// The first trip at or past the bound.
     pub at: Affine,
-    /// Where those begin, or end, in which they are open for sure.
+    /// The same for the trips in which the gates are open in the whole tile.
     pub open: Affine,
-    /// The gates, and what they are while closed.
+    /// The gates, and their values beyond the bound.
     pub gates: SmallVec<[(NodeId, bool); 2]>,
-    /// The conditions of them that are known where they are open for sure.
+    /// Conditions of the gates, with their values where the gates are open in the whole tile.
     conditions: SmallVec<[(NodeId, bool); 2]>,
 }
 
-/// Where the gates of some values bound the trips of a loop, on either side the closest bounds first.
+/// The bounds that the gates of some values put on the trips of a loop, tightest first.
 pub(super) struct Candidates {
     trips: i64,
     low: SmallVec<[Bound; 2]>,
@@ -142,8 +142,8 @@ pub(super) struct Candidates {
 }
 
 impl Candidates {
-    /// Of `trips` trips of a Range. `extremes` gives the least and the most that a term `coefficient · atom` is in those trips of other
-    /// loops which the bounds have to hold for; `None` where it has none.
+    /// Bounds on `trips` trips of a Range. `extremes` gives the least and greatest value of `coefficient · atom` over the loops that the
+    /// bounds must not depend on; `None` if there is none.
     pub fn of(
         graph: &mut Graph,
         values: &[NodeId],
@@ -185,7 +185,7 @@ impl Candidates {
         Ok(found)
     }
 
-    /// A gate is closed where `factor · trip` and a number between two forms are negative.
+    /// Adds the bound of a gate that is closed where `factor · trip + form` is negative, for a form between two others.
     fn add(
         &mut self,
         graph: &mut Graph,
@@ -213,7 +213,7 @@ impl Candidates {
         Ok(())
     }
 
-    /// The closest bound on either side beyond which the values become something better; `better` says what.
+    /// The tightest bound on either side beyond which `better` finds simpler values.
     pub fn choose<T>(
         self,
         graph: &mut Graph,
@@ -231,7 +231,7 @@ impl Candidates {
     }
 }
 
-/// The trips of a loop in which some gates may be open, and what is computed outside of them.
+/// The trips of a loop in which some gates may be open, and what is computed beyond either bound.
 pub(super) struct Bounds<T> {
     trips: i64,
     pub low: Option<(Bound, T)>,
@@ -239,7 +239,7 @@ pub(super) struct Bounds<T> {
 }
 
 impl<T> Bounds<T> {
-    /// The share of trips outside, in the middle of the loops around.
+    /// The share of trips beyond the bounds, estimated at the midpoint of the enclosing loops.
     pub fn share(&self, graph: &Graph) -> f64 {
         let middle = |side: &Option<(Bound, T)>, otherwise: i64| {
             side.as_ref().map_or(otherwise as f64, |(bound, _)| middle(graph, &bound.at, self.trips))
@@ -247,13 +247,13 @@ impl<T> Bounds<T> {
         1.0 - (middle(&self.high, self.trips) - middle(&self.low, 0)).max(0.0) / self.trips as f64
     }
 
-    /// The first trip, and the one behind the last.
+    /// The first trip, and the end (exclusive).
     pub fn trips(&self, graph: &mut Graph) -> Result<(Affine, Affine)> {
         let all = (Affine::number(0), Affine::number(self.trips));
         self.within(graph, &all, |bound| &bound.at)
     }
 
-    /// Those among these trips in which all gates are open for sure.
+    /// Those of these trips in which all gates are open in the whole tile.
     fn open(&self, graph: &mut Graph, trips: &(Affine, Affine)) -> Result<(Affine, Affine)> {
         self.within(graph, trips, |bound| &bound.open)
     }
@@ -271,7 +271,7 @@ impl<T> Bounds<T> {
     }
 }
 
-/// A loop of a Reduce, and where its gates are closed, with the terms that are left there, if any.
+/// A loop of a Reduce with its bounds, and what is left of the terms beyond either, if anything.
 struct Split {
     range: NodeId,
     bounds: Bounds<Option<NodeId>>,
@@ -342,7 +342,7 @@ impl Split {
         Ok(total.unwrap_or(node))
     }
 
-    /// The Reduce of one part, with `fresh` Ranges in the place of the other ones where it shall share none.
+    /// The Reduce over one part. With `fresh`, its other Ranges are new ones, so that it is a loop nest of its own.
     fn part(&self, graph: &mut Graph, tiles: &Tiles, node: NodeId, part: &Part, fresh: bool) -> Result<NodeId> {
         let &Part { value, first, end, is_rest } = part;
         let mut count = end.minus(first).emit(graph)?;
@@ -356,7 +356,7 @@ impl Split {
         graph.add(Op::Reduce, &sources, graph.arg(node).clone())
     }
 
-    /// Whether any of the values is a nan, in all trips and for all of a tile.
+    /// Whether the value is a nan in any trip, for any element of a tile.
     fn has_nans(&self, graph: &mut Graph, tiles: &Tiles, node: NodeId, value: NodeId) -> Result<NodeId> {
         let is_nan = graph.alu(Op::CmpNe, &[value, value])?;
         let trips = graph.index(self.bounds.trips);
@@ -374,7 +374,7 @@ impl Split {
         graph.add(Op::Reduce, &sources, Arg::Reduce { op: Op::Max, axes: SmallVec::new() })
     }
 
-    /// A value in so many trips from the first one on, and the Ranges of these.
+    /// The sources of a Reduce of a value over `count` trips from `first` on.
     fn terms(
         &self,
         graph: &mut Graph,
@@ -413,9 +413,9 @@ impl Split {
 struct Part<'a> {
     value: NodeId,
     first: &'a Affine,
-    /// The trip behind the last.
+    /// Exclusive.
     end: &'a Affine,
-    /// Gates are closed in these trips.
+    /// It lies beyond a bound.
     is_rest: bool,
 }
 
@@ -429,9 +429,9 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The value is 0 or a nan, whatever is read, as a product with 0 is, and the power of what -inf was added to.
+/// Is a float 0 or a nan whatever is loaded, as `0 · x` and `exp2(x - inf)` are?
 pub(super) fn is_zero_or_nan(graph: &Graph, value: NodeId) -> bool {
-    // Of each node, the number that it is unless it is a nan.
+    // The only value, apart from nans, that a node can have.
     let mut known: FxHashMap<NodeId, f64> = FxHashMap::default();
     for node in graph.reachable(&[value]) {
         let of = |source: &NodeId| known.get(source).copied();
@@ -453,13 +453,13 @@ pub(super) fn is_zero_or_nan(graph: &Graph, value: NodeId) -> bool {
     graph.dtype(value).is_float() && known.get(&value) == Some(&0.0)
 }
 
-/// Where a bound lies in the middle of the loops around.
+/// A bound at the midpoint of the enclosing loops.
 fn middle(graph: &Graph, at: &Affine, trips: i64) -> f64 {
     let (low, high) = at.bounds(graph);
     ((low as f64 + high as f64) / 2.0).clamp(0.0, trips as f64)
 }
 
-/// A form, or 0 where it is negative.
+/// Clamps a form to at least 0.
 fn positive(graph: &mut Graph, form: &Affine) -> Result<Affine> {
     if form.bounds(graph).0 >= 0 {
         return Ok(form.clone());
@@ -468,14 +468,14 @@ fn positive(graph: &mut Graph, form: &Affine) -> Result<Affine> {
     graph.alu(Op::Max, &[form, zero]).map(|node| Affine::leaf(graph, node))
 }
 
-/// A form within two others.
+/// Clamps a form between two others.
 pub(super) fn between(graph: &mut Graph, form: &Affine, (low, high): (&Affine, &Affine)) -> Result<Affine> {
     let above = positive(graph, &form.minus(low))?;
     let left = high.minus(low).minus(&above);
     Ok(high.minus(&positive(graph, &left)?))
 }
 
-/// The conditions of the values' choices and reads.
+/// The conditions of the Wheres and gated Loads in some values.
 fn gates(graph: &Graph, values: &[NodeId], copied: &Copied) -> SmallVec<[NodeId; 4]> {
     let mut found = SmallVec::new();
     for node in graph.reachable(values) {
@@ -493,7 +493,7 @@ fn gates(graph: &Graph, values: &[NodeId], copied: &Copied) -> SmallVec<[NodeId;
     found
 }
 
-/// A value some of whose conditions are known.
+/// A value, folded with the given values of conditions.
 pub(super) fn simplified(
     graph: &mut Graph,
     value: NodeId,
@@ -527,7 +527,7 @@ pub(super) fn simplified(
     Ok(new.get(&value).copied().unwrap_or(value))
 }
 
-/// An elementwise op; of constants, the constant.
+/// An elementwise op, folded if all sources are constants.
 fn folded(graph: &mut Graph, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
     let node = elementwise(graph, op, sources, arg)?;
     let constants: Option<SmallVec<[Const; 4]>> = sources.iter().map(|&source| graph.as_const(source)).collect();

@@ -98,10 +98,8 @@ impl Walk<'_> {
         let need = &self.needs[demand as usize];
         let kernel = &self.kernels[need.kernel];
         if self.is_operand(demand) {
-            if self.estimates.is_masked_read(self.tensors, need.node) {
-                return 0.0;
-            }
-            return kernel.tile.map_or(0.0, |tile| self.slower(tile));
+            let computed = kernel.tile.filter(|_| !self.estimates.is_masked_read(self.tensors, need.node));
+            return computed.map_or(0.0, |tile| self.slower(tile));
         }
         let Some(sum) = self.estimates.sum(self.tensors, need.node) else { return 0.0 };
         if kernel.online.is_some() || self.online.summed(sum).is_some() {

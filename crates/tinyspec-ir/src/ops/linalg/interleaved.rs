@@ -1,5 +1,5 @@
-//! Elimination of many small matrices at once: each lane of a vector has a matrix of its own ("compact" or interleaved batches;
-//! Kim et al., SC17). What the greatest pivot is differs from lane to lane, so rows change places by a choice in every lane.
+//! Batched elimination of small matrices in an interleaved ("compact") layout (Kim et al., SC17): each vector lane holds a matrix. Pivots
+//! differ from lane to lane, so rows are exchanged by selects.
 
 use super::Matrix;
 use super::lu::Packed;
@@ -14,7 +14,7 @@ use crate::{AxisType, Builder, Const, DType, Dim, NodeId, Op, Result, Shape};
 
 /// Matrices of a block: a vector of the widest machines, several of others.
 const LANES: i64 = 16;
-/// The largest matrices that are faster so (measured).
+/// The largest matrices for which this is measured to be faster.
 const LARGEST: i64 = 16;
 /// Columns that go along, at most.
 const COLUMNS: i64 = 16;
@@ -23,7 +23,7 @@ const FEWEST: i64 = 8;
 
 /// Whether matrices, and columns that go along, are small and many.
 pub(super) fn fits(b: &dyn Builder, matrix: Matrix, others: Option<NodeId>) -> bool {
-    let count = matrix.like(b, &[]).iter().fold(Dim::from(1), |count, dim| count * dim.clone());
+    let count = matrix.count(b);
     let width = others.map_or(Some(0), |others| last(b, others).as_const());
     (1..=LARGEST).contains(&matrix.rows)
         && count.as_const().is_none_or(|count| count >= FEWEST)
@@ -53,7 +53,7 @@ fn run(
 ) -> Result<(Packed, Option<NodeId>)> {
     let (rows, dtype) = (matrix.rows, dtype_of(b, matrix.x));
     let width = others.and_then(|others| last(b, others).as_const()).unwrap_or(0);
-    let count = matrix.like(b, &[]).iter().fold(Dim::from(1), |count, dim| count * dim.clone());
+    let count = matrix.count(b);
     let mut state = matrix.x;
     if let Some(others) = others {
         state = cat(b, &[state, others], -1)?;
@@ -76,7 +76,7 @@ fn run(
     Ok((Packed { factors, order }, others))
 }
 
-/// The matrices of a block in memory of the kernel's own, `[column, row, lane]`.
+/// The matrices of a block in LOCAL memory, `[column, row, lane]`.
 struct Block {
     w: Loops,
     work: Memory,
@@ -96,9 +96,9 @@ impl Block {
         self.w.sum(&[(1, k), (1, row)], 1)
     }
 
-    /// Takes `share` times one column off another, in the rows of a loop around.
-    fn subtract(&mut self, column: NodeId, row: NodeId, lane: NodeId, taken: [NodeId; 2]) -> Result<()> {
-        let product = mul(&mut self.w.graph, taken[0], taken[1])?;
+    /// Subtracts the product of two values from an element.
+    fn subtract(&mut self, column: NodeId, row: NodeId, lane: NodeId, [x, y]: [NodeId; 2]) -> Result<()> {
+        let product = mul(&mut self.w.graph, x, y)?;
         let value = self.at(column, row, lane)?;
         let value = sub(&mut self.w.graph, value, product)?;
         self.w.store(self.work, &[column, row, lane], value, None)

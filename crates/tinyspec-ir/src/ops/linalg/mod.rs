@@ -78,11 +78,21 @@ impl Matrix {
         Err(Error::new(ErrorKind::Shape, op, message).help("a vector, or columns, of as many elements"))
     }
 
+    /// How many there are.
+    fn count(&self, b: &dyn Builder) -> Dim {
+        product(&self.like(b, &[]))
+    }
+
     /// The axes in front, then these.
     fn like(&self, b: &dyn Builder, last: &[i64]) -> Shape {
         let shape = shape_of(b, self.x);
         shape[..shape.len() - 2].iter().cloned().chain(last.iter().map(|&dim| Dim::from(dim))).collect()
     }
+}
+
+/// As many as some axes have places.
+fn product(dims: &[Dim]) -> Dim {
+    dims.iter().fold(Dim::from(1), |count, dim| count * dim.clone())
 }
 
 /// 0, 1, … as a column.

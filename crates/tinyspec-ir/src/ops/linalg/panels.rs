@@ -1,7 +1,7 @@
 //! What the factorisations have in common: sizes of their blocks, and loops over parts of a matrix that lies in memory
 //! column by column.
 
-use super::{Matrix, as_columns, numbers, turned};
+use super::{Matrix, as_columns, numbers, product, turned};
 use crate::dim::broadcast;
 use crate::ops::arithmetic::{eq, neg, sub};
 use crate::ops::loops::{Loops, Memory};
@@ -251,7 +251,7 @@ impl Layout {
     /// For matrices like this one and the columns of `others`.
     pub fn of(b: &dyn Builder, matrix: Matrix, others: Option<NodeId>, blocks: Blocks) -> Layout {
         let lead = matrix.like(b, &[]);
-        let count = lead.iter().fold(Dim::from(1), |count, dim| count * dim.clone());
+        let count = matrix.count(b);
         let group = Dim::from(blocks.columns);
         let groups =
             others.map_or(Dim::from(0), |others| (last(b, others) + group.clone() - Dim::from(1)).idiv(&group));
@@ -352,7 +352,7 @@ pub(super) fn with_columns(
         let with = |lead: &[Dim], last: &[Dim]| -> Shape { lead.iter().chain(last).cloned().collect() };
         if own.iter().all(|dim| dim.is(1)) {
             // Many right-hand sides of one matrix.
-            let count = lead.iter().fold(Dim::from(1), |count, dim| count * dim.clone());
+            let count = product(lead);
             let x = reshape(b, matrix.x, &[matrix.rows, matrix.columns].map(Dim::from))?;
             let other = reshape(b, other, &[count.clone(), rows.clone(), columns.clone()])?;
             let other = permute(b, other, &[1, 0, 2])?;

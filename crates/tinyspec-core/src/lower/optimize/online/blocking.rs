@@ -38,7 +38,7 @@ pub(crate) struct Lengths {
     /// Terms of a sum: of the innermost Range, and of those around it.
     pub terms: i64,
     pub around: i64,
-    /// Terms of the innermost Range that gates hide, on average.
+    /// The average number of terms of the innermost Range that are masked off.
     pub hidden: i64,
     /// Steps of each product.
     pub inner: SmallVec<[i64; 2]>,

@@ -26,21 +26,21 @@ struct Segment {
     /// For each sum, and each run of its rows, their Ranges and those of their terms: a loop of its own, since a tile of
     /// one sum takes all registers.
     sums: Vec<Vec<(Run, Run)>>,
-    /// For each sum, the loops over terms in blocks that are left out.
+    /// For each sum, the loops over the terms of skipped blocks.
     hidden: Vec<SmallVec<[Hidden; 2]>>,
 }
 
-/// The values of the matrices in blocks that are left out, the first of their terms, and how many there are.
+/// What the matrices are in blocks that are skipped, the first term of these blocks, and their number of terms.
 type LeftOut<'a> = (&'a [Rest], Affine, Affine);
 
-/// A loop over hidden terms.
+/// A loop over masked-off terms.
 #[derive(Clone)]
 struct Hidden {
-    /// What the matrix is there.
+    /// What is left of the matrix.
     rest: Rest,
     /// The rows of the sum.
     rows: Run,
-    /// The Range of the terms, and where it is among all of them.
+    /// The Range over the terms, and its position along the streamed axis.
     terms: NodeId,
     at: Affine,
 }
@@ -122,7 +122,7 @@ pub(super) fn build<'a>(
         row_pieces.iter().map(|piece| run(nest, piece)).collect()
     };
     let starts = rows_of(&mut nest)?;
-    // The terms that are not hidden from some lane of a strip.
+    // The terms that at least one lane of a strip does not mask off.
     let bounds = match lengths.hidden {
         0 => None,
         _ => hidden::bounds(nest.graph, form, |graph: &Graph, atom: NodeId, coefficient: i64| {
@@ -467,21 +467,13 @@ impl Blocks<'_, '_> {
                 let value = nest.load(matrix, &terms.at, self.lane)?;
                 let term = nest.graph.alu(Op::Mul, &[weight, value])?;
                 let total = nest.reduce(Op::Add, term, &terms.ranges)?;
-                let mut so_far = nest.load(&local, &rows.at, self.lane)?;
-                if let Some(scale) = scale {
-                    so_far = nest.graph.alu(Op::Mul, &[so_far, scale])?;
-                }
-                let total = nest.graph.alu(Op::Add, &[so_far, total])?;
-                let store = nest.store(&local, &rows.at, self.lane, total)?;
-                let done = closed(nest.graph, store, &rows.ranges)?;
-                nest.after(&mut local, done)?;
-                effects.push(done);
+                effects.push(nest.accumulate(&mut local, rows, self.lane, (total, scale))?);
             }
         }
         Ok(())
     }
 
-    /// What the terms in blocks that are left out add to the sums.
+    /// Adds the terms of skipped blocks to the sums.
     fn hidden(&mut self, segment: &Segment) -> Result<()> {
         let Some(&streamed) = self.form.streamed.last() else { return Ok(()) };
         for ((sum, local), loops) in self.form.sums.iter().zip(&mut self.sums).zip(&segment.hidden) {
@@ -504,11 +496,7 @@ impl Blocks<'_, '_> {
                     let value = self.places.value(nest.graph, value)?;
                     total = nest.graph.alu(Op::Mul, &[total, value])?;
                 }
-                let so_far = nest.load(local, &rows.at, self.lane)?;
-                let total = nest.graph.alu(Op::Add, &[so_far, total])?;
-                let store = nest.store(local, &rows.at, self.lane, total)?;
-                let done = closed(nest.graph, store, &rows.ranges)?;
-                nest.after(local, done)?;
+                nest.accumulate(local, rows, self.lane, (total, None))?;
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Loops over tiles, LOCAL buffers in order, and values at other places: what blocks are written with.
 
 use crate::lower::live::next_range_id;
+use crate::lower::loops::closed;
 use crate::lower::replace::replace;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -99,6 +100,25 @@ impl<'a> Nest<'a> {
     pub fn after(&mut self, local: &mut Local, event: NodeId) -> Result<()> {
         local.now = self.graph.add(Op::After, &[local.now, event], Arg::None)?;
         Ok(())
+    }
+
+    /// Adds a total to some rows of sums, which are multiplied by `scale` before.
+    pub fn accumulate(
+        &mut self,
+        local: &mut Local,
+        rows: &Run,
+        lane: NodeId,
+        (total, scale): (NodeId, Option<NodeId>),
+    ) -> Result<NodeId> {
+        let mut so_far = self.load(local, &rows.at, lane)?;
+        if let Some(scale) = scale {
+            so_far = self.graph.alu(Op::Mul, &[so_far, scale])?;
+        }
+        let total = self.graph.alu(Op::Add, &[so_far, total])?;
+        let store = self.store(local, &rows.at, lane, total)?;
+        let done = closed(self.graph, store, &rows.ranges)?;
+        self.after(local, done)?;
+        Ok(done)
     }
 
     pub fn reduce(&mut self, op: Op, value: NodeId, ranges: &[NodeId]) -> Result<NodeId> {

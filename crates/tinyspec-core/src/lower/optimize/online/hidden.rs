@@ -1,4 +1,4 @@
-//! Terms that gates hide, such as those of later keys in causal attention.
+//! Terms that are masked off, such as those of later keys in causal attention.
 
 use super::form::Form;
 use crate::lower::live;
@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Builder, Const, DType, Graph, NodeId, Op, Result};
 
-/// The least share of hidden terms for which blocks are left out.
+/// The least share of masked-off terms for which blocks are skipped.
 const LEAST_SHARE: f64 = 0.25;
 
-/// What a matrix is where gates hide the scores.
+/// What is left of a matrix where the scores are masked off.
 #[derive(Clone, Copy)]
 pub(super) enum Rest {
     /// A value that depends on no lane.
@@ -19,16 +19,16 @@ pub(super) enum Rest {
     Lanes(NodeId),
 }
 
-/// The rest of each matrix.
+/// What is left of each matrix.
 type Values = Vec<Rest>;
 
-/// The share of terms that is hidden, if blocks of them are left out.
+/// The share of terms that are masked off; 0 if too few for blocks to be skipped.
 pub(super) fn share(graph: &mut Graph, form: &Form) -> Result<f64> {
     let share = bounds(graph, form, everywhere)?.map_or(0.0, |bounds| bounds.share(graph));
     Ok(if share < LEAST_SHARE { 0.0 } else { share })
 }
 
-/// The terms that are not hidden.
+/// The bounds of the terms that are not masked off.
 pub(super) fn bounds(
     graph: &mut Graph,
     form: &Form,
