@@ -8,7 +8,7 @@ use crate::kept::Kept;
 use smallvec::SmallVec;
 use std::hash::Hash;
 use std::sync::{Arc, LazyLock};
-use tinyspec_ir::{Builder, Const, ContentHash, ContentHasher, DType, Device, NodeId, Op, Result};
+use tinyspec_ir::{Builder, Const, ContentHash, ContentHasher, DType, Device, NodeId, Op, Result, Shape};
 
 /// A method of at most this many nodes stays nodes: a call costs two itself, a Function and a GetTuple. Constants and shapes are not counted,
 /// since all methods share them.
@@ -133,11 +133,13 @@ impl LazyBuilder {
             };
         }
         let nodes = build(self)?;
-        // A run may turn numbers and windows that change into inputs, so they have to stay visible as nodes.
-        if method.may_change && !self.is_one_of_few(kind, key) {
+        let results: Sources = nodes.iter().map(|&result| self.node(result)).collect();
+        // A run may turn numbers and windows that change into inputs, so they have to stay visible as nodes. Parameters that change the
+        // shapes of the results change the program in any case.
+        let shapes: SmallVec<[&Shape; 4]> = results.iter().map(|result| &result.props.shape).collect();
+        if method.may_change && !self.is_one_of_few(ContentHash::of(&(kind, shapes)), key) {
             return Ok(nodes);
         }
-        let results: Sources = nodes.iter().map(|&result| self.node(result)).collect();
         let composition = Composition::of(&self.nodes()[..count], &results)?.map(Arc::new);
         let bytes = composition.as_ref().map_or(0, |composition| composition.bytes());
         // An invalid TINYSPEC_PLANS is reported when the plan is cached.

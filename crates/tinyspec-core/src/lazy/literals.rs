@@ -36,8 +36,8 @@ pub(crate) enum Place {
     Only,
     /// Parameters of a method, given by the hash of the method and of the kinds of its operands.
     Method(u64),
-    /// The n-th of a series.
-    Nth(Series, u32),
+    /// The n-th of a series of so many: series of other lengths are of other programs.
+    Nth(Series, u32, u32),
     /// The whole of a series of so many.
     All(Series, u32),
 }
@@ -53,7 +53,7 @@ impl Place {
     }
 
     fn has_sizes(self) -> bool {
-        !matches!(self, Place::Only | Place::Nth(Series::Numbers, _) | Place::All(Series::Numbers, _))
+        !matches!(self, Place::Only | Place::Nth(Series::Numbers, ..) | Place::All(Series::Numbers, _))
     }
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn is_one_of_few(line: Line, place: Place, value: Const) -> bool {
 
 /// The values of one program, with what they are of.
 pub(crate) struct Produced<T> {
-    values: SmallVec<[(Line, Place, Const, T); 8]>,
+    values: SmallVec<[(Line, Series, u32, Const, T); 8]>,
     /// How many there are of each series.
     counts: FxHashMap<(Line, Series), u32>,
 }
@@ -103,7 +103,7 @@ impl<T> Produced<T> {
     pub fn push(&mut self, line: Line, series: Series, value: Const, of: T) {
         let count = self.counts.entry((line, series)).or_default();
         *count += 1;
-        self.values.push((line, Place::Nth(series, *count), value, of));
+        self.values.push((line, series, *count, value, of));
     }
 
     /// What the values are of that are data, as lines have produced too many different ones in their place, or too many different series
@@ -112,12 +112,12 @@ impl<T> Produced<T> {
         let mut rests: FxHashMap<(Line, Series), ContentHasher> = FxHashMap::default();
         let mut all: FxHashMap<(Line, Series), Values> = FxHashMap::default();
         let mut is_changing: SmallVec<[bool; 8]> = SmallVec::with_capacity(self.values.len());
-        for &(line, place, value, _) in &self.values {
+        for &(line, series, number, value, _) in &self.values {
+            let count = self.counts[&(line, series)];
+            let place = Place::Nth(series, number, count);
             let is_one_of_few = is_one_of_few(line, place, value);
             is_changing.push(!is_one_of_few);
-            if let Place::Nth(series, _) = place
-                && self.counts[&(line, series)] > 1
-            {
+            if count > 1 {
                 all.entry((line, series)).or_default().push(value);
                 if is_one_of_few {
                     (place, value).hash(rests.entry((line, series)).or_default());
@@ -131,8 +131,7 @@ impl<T> Produced<T> {
         let many: FxHashSet<(Line, Series)> = rests.into_iter().filter(is_many).map(|(series, _)| series).collect();
         let classes: FxHashMap<(Line, Series), Classes> =
             all.into_iter().map(|((line, series), values)| ((line, series), classes(line, series, &values))).collect();
-        self.values.into_iter().zip(is_changing).filter_map(move |((line, place, _, of), is_changing)| {
-            let Place::Nth(series, number) = place else { return None };
+        self.values.into_iter().zip(is_changing).filter_map(move |((line, series, number, _, of), is_changing)| {
             let number = classes.get(&(line, series)).and_then(|classes| classes.get(number as usize - 1)).copied();
             let class = Class { line, series, number: number.unwrap_or_default() };
             (is_changing || many.contains(&(line, series))).then_some((class, of))

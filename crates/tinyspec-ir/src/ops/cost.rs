@@ -22,6 +22,19 @@ const COUNTING_KERNELS: f64 = 8.0;
 /// Evaluating the counts of a row in a round of a selection.
 const ROW_OF_ROUND: f64 = 200.0;
 
+/// The end of a pass of a partial selection, where the lanes of a vector are compared.
+const PASS: f64 = 70.0;
+
+/// Comparing a word of 64 bits with the last one found and with the best one.
+const WORD_OF_PASS: f64 = 2.0;
+
+/// The kernels of a selection by way of blocks: the first of each, the blocks' own elements, and those that are chosen.
+const KERNELS_OF_BLOCKS: f64 = 3.0;
+
+/// The kernels that gather what is not after an order statistic, and the cost of each element in all of them.
+const KERNELS_OF_FIRST: f64 = 8.0;
+const ELEMENT_OF_FIRST: f64 = 20.0;
+
 fn most(dim: &Dim) -> f64 {
     dim.bounds().1 as f64
 }
@@ -62,6 +75,26 @@ impl Rows {
     /// The cheaper of both sorts.
     pub fn sorted(&self, bytes: usize) -> f64 {
         self.compared().min(self.counted(bytes))
+    }
+
+    /// The first `k` by a pass over the row for each.
+    pub fn partial(&self, k: i64) -> f64 {
+        KERNEL + self.rows * k as f64 * (WORD_OF_PASS * self.length + PASS)
+    }
+
+    /// Selecting an order statistic in `rounds`, and gathering what is before it.
+    pub fn by_last(&self, rounds: i64, choices: i64) -> f64 {
+        self.selected(rounds, choices) + KERNELS_OF_FIRST * KERNEL + ELEMENT_OF_FIRST * self.count()
+    }
+
+    /// Finding the first element of each of some blocks, and gathering what is left of `k` blocks.
+    pub fn blocks(&self) -> f64 {
+        KERNELS_OF_BLOCKS * KERNEL + self.rows * WORD_OF_PASS * self.length
+    }
+
+    /// As many rows of another length.
+    pub fn with_length(&self, length: i64) -> Rows {
+        Rows { length: length as f64, ..*self }
     }
 
     /// Selecting an order statistic in `rounds`, each of which compares every element with `choices` values.

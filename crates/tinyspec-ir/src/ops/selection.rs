@@ -1,6 +1,8 @@
 //! Elements by their number in order, without bringing the others in order: by their bits, a few at a time, and the first
 //! few by way of the first ones of blocks. Places in an ascending axis by halving it.
 
+mod partial;
+
 use super::argmax::{argmax, has_short_key, key};
 use super::cost::{self, Rows};
 use super::elementwise::stored;
@@ -16,10 +18,13 @@ const BITS: i64 = 2;
 /// Whether selecting this many order statistics one after the other is cheaper than sorting the axis.
 pub(super) fn is_cheaper(b: &dyn Builder, x: NodeId, axis: usize, numbers: i64) -> bool {
     let (shape, dtype) = (shape_of(b, x), dtype_of(b, x));
-    let rows = Rows::along(&shape, axis);
-    let bits = if has_short_key(dtype) { 32 } else { 64 };
-    let rounds = numbers * bits / BITS;
+    let (rows, rounds) = (Rows::along(&shape, axis), numbers * rounds(dtype));
     shape[axis].as_const().is_some() && rows.selected(rounds, (1 << BITS) - 1) < rows.sorted(dtype.size())
+}
+
+/// Rounds of a selection.
+fn rounds(dtype: DType) -> i64 {
+    if has_short_key(dtype) { 32 / BITS } else { 64 / BITS }
 }
 
 /// An unsigned number for each element, in their order: any nan is the greatest, and zeros are equal.
@@ -81,38 +86,61 @@ pub(super) fn nth_element(b: &mut dyn Builder, x: NodeId, axis: i64, number: Nod
     super::movement::transpose(b, element, axis, -1)
 }
 
-/// An axis of up to this length is sorted as a whole,
-const FEW: i64 = 64;
+/// Bytes of a word that holds a key and a position.
+const WORD: usize = 8;
 
-/// and so is an axis of less than so many times the number that is asked for,
-const SHARE: i64 = 16;
+/// How the first elements of rows are found.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Way {
+    /// All are brought in order.
+    Sorted,
+    /// One pass over the row for each.
+    Passes,
+    /// By way of the first elements of so many blocks.
+    Blocks(i64),
+}
 
-/// and so are the words that are left of a longer one.
-const SHARE_OF_WORDS: i64 = 4;
+/// The cheapest way to find the first `k` of each row of `length` words, and its cost.
+fn cheapest(rows: &Rows, length: i64, k: i64) -> (Way, f64) {
+    let best = without_blocks(rows, length, k);
+    let blocks = (length.saturating_mul(k) as u64).isqrt().next_power_of_two() as i64;
+    let size = (length + blocks - 1) / blocks;
+    // Otherwise neither the blocks nor what is chosen of them are fewer.
+    if 2 * blocks > length || 2 * size * k > length {
+        return best;
+    }
+    let (heads, chosen) = (cheapest(rows, blocks, k), without_blocks(rows, size * k, k));
+    let cost = rows.with_length(length).blocks() + heads.1 + chosen.1;
+    if cost < best.1 { (Way::Blocks(blocks), cost) } else { best }
+}
 
-/// More than these are found by the last of them.
-const MANY: i64 = 128;
+/// The same among words that are not in the order of their positions.
+fn without_blocks(rows: &Rows, length: i64, k: i64) -> (Way, f64) {
+    let rows = rows.with_length(length);
+    let (sorted, passes) = (rows.sorted(WORD), rows.partial(k));
+    if passes < sorted { (Way::Passes, passes) } else { (Way::Sorted, sorted) }
+}
 
-/// Comparisons of all with all that take less than another round.
-const COMPARISONS: i64 = 1 << 17;
-
-/// The first `k` of the last axis in order, as positions (…, k), i32. None where `k` is so large a share that bringing all in
-/// order takes less, or the length is not a number.
+/// The first `k` of the last axis in order, as positions (…, k), i32. None where bringing all in order takes less, or the length is not
+/// a number.
 pub(super) fn first(b: &mut dyn Builder, x: NodeId, k: i64, descending: bool) -> Result<Option<NodeId>> {
     let mut shape = shape_of(b, x);
     let last = shape.len() - 1;
-    let length = match shape[last].as_const() {
-        Some(length) if k > 0 && length > FEW && length >= SHARE * k => length,
-        _ => return Ok(None),
-    };
+    let Some(length) = shape[last].as_const().filter(|_| k > 0) else { return Ok(None) };
+    let (all, bytes) = (Rows::of(&shape), dtype_of(b, x).size());
+    let (way, cost) = cheapest(&all, length, k);
+    let by_last = all.by_last(rounds(dtype_of(b, x)), (1 << BITS) - 1) + all.with_length(k).sorted(WORD);
+    if all.sorted(bytes) <= cost.min(by_last) {
+        return Ok(None);
+    }
     let rows = shape[..last].iter().cloned().fold(Dim::from(1), |a, b| a * b);
     let x = reshape(b, x, &[rows.clone(), Dim::from(length)])?;
-    let row = Row { x, rows, descending };
-    let columns = if k > MANY {
-        row.up_to(b, length, k)?
+    let row = Row { x, rows, length, descending };
+    let columns = if by_last < cost {
+        row.up_to(b, k)?
     } else {
         let words = Words::of(b, x, descending)?;
-        row.leading(b, &words, [length, k], true)?
+        row.leading(b, &words, [length, k], way)?
     };
     shape[last] = Dim::from(k);
     reshape(b, columns, &shape).map(Some)
@@ -122,24 +150,30 @@ pub(super) fn first(b: &mut dyn Builder, x: NodeId, k: i64, descending: bool) ->
 struct Row {
     x: NodeId,
     rows: Dim,
+    length: i64,
     descending: bool,
 }
 
 impl Row {
     /// Columns (rows, k) of the first `k` of `length` words, in order.
     ///
-    /// Words are dealt out to blocks. The first `k` are all in the `k` blocks whose own first ones are first, so these blocks
-    /// are looked for among as many words as there are blocks, and the first `k` among the words of these blocks. Both are
+    /// With blocks, words are dealt out to them. The first `k` are all in the `k` blocks whose own first ones are first, so these
+    /// blocks are looked for among as many words as there are blocks, and the first `k` among the words of these blocks. Both are
     /// about `√(length · k)` where there are as many blocks.
-    fn leading(&self, b: &mut dyn Builder, words: &Words, [length, k]: [i64; 2], is_whole: bool) -> Result<NodeId> {
+    fn leading(&self, b: &mut dyn Builder, words: &Words, [length, k]: [i64; 2], way: Way) -> Result<NodeId> {
         let rows = &self.rows;
-        let blocks = (length.saturating_mul(k) as u64).isqrt().next_power_of_two() as i64;
-        let all = rows.as_const().unwrap_or(1).saturating_mul(length).saturating_mul(length);
-        if length <= FEW || length < SHARE_OF_WORDS * k || all <= COMPARISONS || 2 * blocks > length {
-            let order = columns_in_order(b, words)?;
-            let order = narrow(b, order, -1, 0, k)?;
-            return stored(b, order);
-        }
+        let blocks = match way {
+            Way::Sorted => {
+                let order = columns_in_order(b, words)?;
+                let order = narrow(b, order, -1, 0, k)?;
+                let order = stored(b, order)?;
+                let columns = words.positions(b)?;
+                return index::gather(b, columns, order, -1);
+            }
+            Way::Passes => return partial::columns(b, words, k),
+            Way::Blocks(blocks) => blocks,
+        };
+        let all = Rows::of(&[rows.clone(), Dim::from(length)]);
         let size = (length + blocks - 1) / blocks;
         let dealt = words.map(|word| {
             let padded = [rows.clone(), Dim::from(size * blocks)];
@@ -147,30 +181,30 @@ impl Row {
             reshape(b, padded, &[rows.clone(), Dim::from(size), Dim::from(blocks)])
         })?;
         let heads = dealt.first_of(b, 1)?.map(|word| stored(b, word))?;
-        let chosen = self.leading(b, &heads, [blocks, k], false)?;
-        // Block j has columns j, j + blocks, …
+        let chosen = self.leading(b, &heads, [blocks, k], cheapest(&all, blocks, k).0)?;
+        // Block j has places j, j + blocks, …: what is left of a place is that of its column, as numbers of blocks are powers of two.
+        let number = b.constant(Const::int(DType::I32, blocks.into()));
+        let chosen = b.alu(Op::Mod, &[chosen, number])?;
         let chosen = unsqueeze(b, chosen, 1)?;
         let starts = super::creation::arange(b, 0.0, (size * blocks) as f64, blocks as f64, DType::I32)?;
         let starts = reshape(b, starts, &[Dim::from(size), Dim::from(1)])?;
-        let columns = b.alu(Op::Add, &[chosen, starts])?;
-        let columns = reshape(b, columns, &[rows.clone(), Dim::from(size * k)])?;
-        let candidates = match is_whole {
-            true => self.at(b, columns)?,
-            false => words.map(|word| index::gather(b, word, columns, -1))?,
-        };
+        let places = b.alu(Op::Add, &[chosen, starts])?;
+        let places = reshape(b, places, &[rows.clone(), Dim::from(size * k)])?;
         let limit = b.constant(Const::int(DType::I32, length.into()));
-        let inside = b.alu(Op::CmpLt, &[columns, limit])?;
+        let inside = b.alu(Op::CmpLt, &[places, limit])?;
+        let candidates = match length == self.length {
+            true => self.at(b, places)?,
+            false => words.map(|word| index::gather(b, word, places, -1))?,
+        };
         let candidates = candidates.map(|word| {
             let last = like(b, word, f64::INFINITY);
             let word = b.alu(Op::Where, &[inside, word, last])?;
             stored(b, word)
         })?;
-        let among = self.leading(b, &candidates, [size * k, k], false)?;
-        let columns = index::gather(b, columns, among, -1)?;
-        stored(b, columns)
+        self.leading(b, &candidates, [size * k, k], without_blocks(&all, size * k, k).0)
     }
 
-    /// The words of some columns.
+    /// The words of some columns of the row.
     fn at(&self, b: &mut dyn Builder, columns: NodeId) -> Result<Words> {
         let x = index::gather(b, self.x, columns, -1)?;
         Words::at(b, x, columns, self.descending)
@@ -178,7 +212,8 @@ impl Row {
 
     /// Columns (rows, k) of the first `k`, in order: what is before the last of them, and as many of those equal to it as there
     /// is room for.
-    fn up_to(&self, b: &mut dyn Builder, length: i64, k: i64) -> Result<NodeId> {
+    fn up_to(&self, b: &mut dyn Builder, k: i64) -> Result<NodeId> {
+        let length = self.length;
         let number = b.constant(Const::int(DType::I32, if self.descending { length - k } else { k - 1 }.into()));
         let number = expand(b, number, &[self.rows.clone(), Dim::from(1)])?;
         let last = nth(b, self.x, number)?;

@@ -48,6 +48,16 @@ impl Words {
         Ok(Words(smallvec![word(b, key, positions)?]))
     }
 
+    /// The words themselves: the first one counts most, the last one holds the position in its low half.
+    pub fn parts(&self) -> &[NodeId] {
+        &self.0
+    }
+
+    /// The positions that the words hold (i32).
+    pub fn positions(&self, b: &mut dyn Builder) -> Result<NodeId> {
+        super::cast(b, self.0[self.0.len() - 1], DType::I32)
+    }
+
     pub fn map(&self, mut f: impl FnMut(NodeId) -> Result<NodeId>) -> Result<Words> {
         self.0.iter().map(|&word| f(word)).collect::<Result<_>>().map(Words)
     }
