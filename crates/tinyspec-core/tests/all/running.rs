@@ -220,3 +220,37 @@ fn long_sums_in_levels_and_sums_at_places() {
         Ok(())
     });
 }
+
+/// Sums of equal terms under conditions on their number, some of which none of the terms meet.
+#[test]
+fn equal_terms_are_counted() -> Result<(), Error> {
+    const N: usize = 37;
+    let row = Tensor::arange(N).reshape([N, 1]);
+    let column = Tensor::arange(N).reshape([1, N]);
+    let lengths: Vec<i32> = (0..N).map(|i| (i * 17 % (N + 9)) as i32 - 4).collect();
+    let limit = Tensor::from_slice(&lengths, [N, 1]);
+    let conditions: [(Tensor, &dyn Fn(i32, i32) -> bool); 6] = [
+        (column.le(&row), &|i, j| j <= i),
+        (column.gt(&row), &|i, j| j > i),
+        ((&row - &column).abs().lt(5), &|i, j| (i - j).abs() < 5),
+        ((&row + &column).lt(20), &|i, j| i + j < 20),
+        (column.lt(&limit), &|i, j| j < lengths[i as usize]),
+        (column.ge(&limit).logical_and(&column.lt(&row)), &|i, j| j >= lengths[i as usize] && j < i),
+    ];
+    let values: Vec<f32> = (0..N).map(|i| if i % 6 == 5 { f32::INFINITY } else { i as f32 - 9.0 }).collect();
+    let x = Tensor::from_slice(&values, [N, 1]);
+    let whole: Vec<i32> = (0..N as i32).map(|i| i * 1_000_003).collect();
+    let numbers = Tensor::from_slice(&whole, [N, 1]);
+    for (condition, holds) in conditions {
+        let count = |i: usize| (0..N as i32).filter(|&j| holds(i as i32, j)).count();
+        let sums = condition.where_(&x, 0.0).sum([1], false).to_vec::<f32>()?;
+        let expected = |i: usize| if count(i) == 0 { 0.0 } else { count(i) as f32 * values[i] };
+        assert_eq!(sums, (0..N).map(expected).collect::<Vec<_>>());
+        let sums = condition.where_(&numbers, 0).sum([1], false).to_vec::<i32>()?;
+        assert_eq!(sums, (0..N).map(|i| whole[i].wrapping_mul(count(i) as i32)).collect::<Vec<_>>());
+    }
+    let x = Tensor::from_slice(&values, [N]);
+    let gradient = &grad(&x.cumsum(0).sum(.., false), &[&x])?[0];
+    assert_eq!(gradient.to_vec::<f32>()?, (0..N).map(|i| (N - i) as f32).collect::<Vec<_>>());
+    Ok(())
+}

@@ -460,7 +460,7 @@ fn middle(graph: &Graph, at: &Affine, trips: i64) -> f64 {
 }
 
 /// Clamps a form to at least 0.
-fn positive(graph: &mut Graph, form: &Affine) -> Result<Affine> {
+pub(super) fn positive(graph: &mut Graph, form: &Affine) -> Result<Affine> {
     if form.bounds(graph).0 >= 0 {
         return Ok(form.clone());
     }

@@ -1,6 +1,7 @@
 //! Reduces whose conditions choose few of their terms.
 //!
 //! * `one_hot`: an equation leaves one trip of a Range, `Σr [r = e] · x(r)` is `[0 <= e < n] · x(e)`: a gather is a read.
+//! * `counted`: terms that do not depend on a Range count as often as its conditions hold (`counted.rs`).
 //! * `prefix`: a window that ends (or begins) at a Range of the output, in whatever way it is written, becomes
 //!   `Σr [r < i + c] · x(r)` (or `[r > i + c]`), where x does not depend on i. Select carries such a sum from trip to trip.
 //! * `strided`: a congruence leaves every n-th trip (`congruences.rs`).
@@ -10,6 +11,7 @@
 
 use super::bands::narrowed;
 use super::congruences::strided;
+use super::counted::counted;
 use crate::lower::fold::{both, elementwise, truth};
 use crate::lower::live::{self, Live};
 use crate::lower::replace::replace;
@@ -33,6 +35,9 @@ pub(crate) fn simplify(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
             continue;
         }
         let mut simple = one_hot(graph, node)?;
+        if simple.is_none() {
+            simple = counted(graph, node)?;
+        }
         if simple.is_none() {
             simple = prefix(graph, &order, node)?;
         }
