@@ -18,7 +18,7 @@ pub use driver_error::{Attempt, DriverError};
 
 use crate::processor::{Architecture, Isa};
 use crate::target::{LLVM_DTYPES, LLVM_OPS};
-use crate::{Target, Workgroups};
+use crate::{Rates, Target, Workgroups};
 use std::fmt;
 
 /// A chip: all that lowering and code generation look at.
@@ -124,6 +124,7 @@ impl Gpu {
             threads: 1,
             // What a thread needs again it keeps in registers: there are no caches to count on.
             cache_bytes: [0; 3],
+            rates: Rates::TYPICAL,
             native: LLVM_OPS.to_vec(),
             instructions: Vec::new(),
             tensor_cores: Vec::new(),

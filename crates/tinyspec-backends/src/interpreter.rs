@@ -11,7 +11,7 @@ pub mod ranges;
 pub mod simt;
 pub mod tensor;
 
-use crate::Target;
+use crate::{Rates, Target};
 use tinyspec_ir::{DType, Op};
 
 /// The interpreter as a device: every op is native, vectors are wide so that one dispatch serves many lanes.
@@ -30,6 +30,7 @@ pub fn target() -> Target {
         tensor_cores: vec![DType::U8, DType::I16, DType::BF16],
         threads: 1,
         cache_bytes: [32 << 10, 1 << 20, 32 << 20],
+        rates: Rates::TYPICAL,
         workgroups: None,
         instructions: Vec::new(),
         native: Op::ALL.iter().copied().filter(|op| op.is_elementwise()).collect(),

@@ -11,6 +11,7 @@ pub mod host_memory;
 pub mod interpreter;
 pub mod llvm;
 pub mod processor;
+mod rates;
 mod runtime;
 pub mod settings;
 mod target;
@@ -19,6 +20,7 @@ pub use compiler::{Compiler, Grid, LinearKernel};
 pub use error::BackendError;
 pub use gpu::{Gpu, UnknownGpu};
 pub use processor::{Processor, UnknownProcessor};
+pub use rates::Rates;
 pub use runtime::{Launch, Memory, Program, Runtime};
 pub use target::{Target, Workgroups};
 

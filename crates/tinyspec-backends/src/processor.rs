@@ -9,9 +9,9 @@ mod table;
 
 pub use host::threads;
 
-use crate::Target;
 use crate::settings::{self, UnknownSetting};
 use crate::target::{LLVM_DTYPES, LLVM_OPS};
+use crate::{Rates, Target};
 use std::fmt;
 use tinyspec_ir::DType;
 use tinyspec_ir::instruction::Instruction;
@@ -115,6 +115,8 @@ pub struct Processor {
     pub isa: Isa,
     /// Bytes of the first- and second-level data caches of a core, and of the last one, which cores share; 0 for none.
     pub cache_bytes: [usize; 3],
+    /// How fast a core works.
+    pub rates: Rates,
     /// Fused multiply-adds that are under way at once: their latency in cycles times how many start in one.
     pub multiply_adds: usize,
     /// Types of which a dot instruction multiplies more in a cycle than multiply-adds of f32 do (see
@@ -191,6 +193,7 @@ impl Processor {
             watches_races: false,
             threads: threads.max(1),
             cache_bytes: self.cache_bytes,
+            rates: self.rates,
             native: LLVM_OPS.to_vec(),
             instructions: if self.isa.has_avx512() { &Instruction::ALL[..] } else { &Instruction::HINTS }.to_vec(),
             tensor_cores: self.dots.clone(),

@@ -1,7 +1,7 @@
 //! What a device can do, as data; the lowering asks nothing else.
 
 use crate::processor::Isa;
-use crate::{BackendError, Grid, LinearKernel};
+use crate::{BackendError, Grid, LinearKernel, Rates};
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{ContentHash, DType, Op};
 
@@ -30,6 +30,8 @@ pub struct Target {
     pub threads: usize,
     /// Bytes of the first- and second-level data caches of a core, and of the last one, which all share; 0 for none.
     pub cache_bytes: [usize; 3],
+    /// How fast a core works.
+    pub rates: Rates,
     /// Ops beyond the primitives that need no decomposition: on floats unless said.
     pub native: Vec<Op>,
     /// Instructions beyond the ops.

@@ -11,7 +11,7 @@ mod races;
 mod threads;
 
 use super::linear::{self, code, resolve};
-use crate::{BackendError, Compiler, Launch, LinearKernel, Program, Runtime, Target, Workgroups};
+use crate::{BackendError, Compiler, Launch, LinearKernel, Program, Rates, Runtime, Target, Workgroups};
 use std::sync::Arc;
 
 /// A GPU of middling limits on which every op is native: what it runs, other GPUs run.
@@ -25,6 +25,7 @@ pub fn target() -> Target {
         masked_access: false,
         // What a thread needs again it keeps in registers: there are no caches to count on.
         cache_bytes: [0; 3],
+        rates: Rates::TYPICAL,
         tensor_cores: Vec::new(),
         workgroups: Some(Workgroups {
             counts: [i32::MAX as usize, 65_535, 65_535],

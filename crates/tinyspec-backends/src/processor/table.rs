@@ -1,6 +1,7 @@
 //! The named processors, one a row.
 
 use super::{Architecture, Isa, Numbers, Processor};
+use crate::Rates;
 use tinyspec_ir::DType;
 
 /// One of them.
@@ -14,6 +15,10 @@ pub(super) struct Row {
     multiply_adds: usize,
     dots: &'static [DType],
     numbers: Numbers,
+    /// How fast a core works.
+    pub rates: Rates,
+    /// Families and, of each, the first and the last model, as CPUID gives them; implementers and parts on AArch64.
+    models: &'static [(u32, [u32; 2])],
 }
 
 /// The instruction sets of the level x86-64-v3.
@@ -33,13 +38,13 @@ const X86: Architecture = Architecture::X86_64;
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
-    Row { name: "x86-64-v3", architecture: X86, features: &[V3], caches: [32, 512, 16 << 10], multiply_adds: 8, dots: &[], numbers: Numbers::Typical },
-    Row { name: "x86-64-v4", architecture: X86, features: &[V3, V4], caches: [32, 1024, 16 << 10], multiply_adds: 8, dots: &[], numbers: Numbers::Typical },
-    Row { name: "znver3", architecture: X86, features: &[V3, CRYPTO], caches: [32, 512, 32 << 10], multiply_adds: 8, dots: &[], numbers: Numbers::Published("AMD 56665, Software Optimization Guide for AMD Family 19h Processors") },
-    Row { name: "znver4", architecture: X86, features: &[V3, V4, WORDS, CRYPTO], caches: [32, 1024, 32 << 10], multiply_adds: 8, dots: &[DType::U8, DType::I16, DType::BF16], numbers: Numbers::Published("AMD 57647, Software Optimization Guide for the AMD Zen4 Microarchitecture") },
-    Row { name: "znver5", architecture: X86, features: &[V3, V4, WORDS, CRYPTO], caches: [48, 1024, 32 << 10], multiply_adds: 8, dots: &[DType::U8, DType::I16, DType::BF16], numbers: Numbers::Published("AMD 58455, Software Optimization Guide for the AMD Zen5 Microarchitecture") },
-    Row { name: "sapphirerapids", architecture: X86, features: &[V3, V4, WORDS, CRYPTO], caches: [48, 2048, 60 << 10], multiply_adds: 8, dots: &[DType::U8, DType::I16], numbers: Numbers::Published("Intel 248966, Intel 64 and IA-32 Architectures Optimization Reference Manual") },
-    Row { name: "neoverse-v2", architecture: Architecture::Aarch64, features: &[NEOVERSE], caches: [64, 2048, 36 << 10], multiply_adds: 16, dots: &[DType::U8, DType::BF16], numbers: Numbers::Published("Arm Neoverse V2 Core Software Optimization Guide") },
+    Row { name: "x86-64-v3", architecture: X86, features: &[V3], caches: [32, 512, 16 << 10], multiply_adds: 8, dots: &[], numbers: Numbers::Typical, rates: Rates::TYPICAL, models: &[] },
+    Row { name: "x86-64-v4", architecture: X86, features: &[V3, V4], caches: [32, 1024, 16 << 10], multiply_adds: 8, dots: &[], numbers: Numbers::Typical, rates: Rates::TYPICAL, models: &[] },
+    Row { name: "znver3", architecture: X86, features: &[V3, CRYPTO], caches: [32, 512, 32 << 10], multiply_adds: 8, dots: &[], numbers: Numbers::Published("AMD 56665, Software Optimization Guide for AMD Family 19h Processors"), rates: Rates::ZEN3, models: &[(0x19, [0x00, 0x0f]), (0x19, [0x20, 0x5f])] },
+    Row { name: "znver4", architecture: X86, features: &[V3, V4, WORDS, CRYPTO], caches: [32, 1024, 32 << 10], multiply_adds: 8, dots: &[DType::U8, DType::I16, DType::BF16], numbers: Numbers::Published("AMD 57647, Software Optimization Guide for the AMD Zen4 Microarchitecture"), rates: Rates::ZEN4, models: &[(0x19, [0x10, 0x1f]), (0x19, [0x60, 0xaf])] },
+    Row { name: "znver5", architecture: X86, features: &[V3, V4, WORDS, CRYPTO], caches: [48, 1024, 32 << 10], multiply_adds: 8, dots: &[DType::U8, DType::I16, DType::BF16], numbers: Numbers::Published("AMD 58455, Software Optimization Guide for the AMD Zen5 Microarchitecture"), rates: Rates::ZEN5, models: &[(0x1a, [0x00, 0xff])] },
+    Row { name: "sapphirerapids", architecture: X86, features: &[V3, V4, WORDS, CRYPTO], caches: [48, 2048, 60 << 10], multiply_adds: 8, dots: &[DType::U8, DType::I16], numbers: Numbers::Published("Intel 248966, Intel 64 and IA-32 Architectures Optimization Reference Manual"), rates: Rates::TYPICAL, models: &[(6, [0x8f, 0x8f]), (6, [0xcf, 0xcf])] },
+    Row { name: "neoverse-v2", architecture: Architecture::Aarch64, features: &[NEOVERSE], caches: [64, 2048, 36 << 10], multiply_adds: 16, dots: &[DType::U8, DType::BF16], numbers: Numbers::Published("Arm Neoverse V2 Core Software Optimization Guide"), rates: Rates::NEOVERSE_V2, models: &[(0x41, [0xd4f, 0xd4f])] },
 ];
 
 impl Row {
@@ -50,8 +55,15 @@ impl Row {
             cache_bytes: self.caches.map(|kibibytes| kibibytes << 10),
             multiply_adds: self.multiply_adds,
             dots: self.dots.to_vec(),
+            rates: self.rates,
             numbers: self.numbers,
             model: String::new(),
         }
+    }
+
+    /// Is this its family and model?
+    pub fn is_model(&self, family: u32, model: u32) -> bool {
+        let matches = |&(own, [first, last]): &(u32, [u32; 2])| own == family && (first..=last).contains(&model);
+        self.models.iter().any(matches)
     }
 }

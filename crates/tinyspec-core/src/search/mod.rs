@@ -38,7 +38,7 @@ use trial::Trial;
 
 pub(crate) use settings::is_asked_for;
 pub use store::add_schedules;
-pub use survey::{Sample, Survey, survey};
+pub use survey::{Sample, Survey, review, survey};
 
 /// Who chose a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -105,6 +105,23 @@ pub fn survey(
     Ok(Some(Survey { samples: timing.samples, chosen, refined, generic }))
 }
 
+/// A [`survey`] by times, in nanoseconds, that were measured before: what the cost model and the heuristics are now, nothing is run.
+/// `None` where the schedule that is chosen now was not timed, or the kernel is no longer the one that was.
+pub fn review(scheduler: &Scheduler, times: &[(Vec<OptOp>, f64)]) -> Option<Survey> {
+    let mut samples: Vec<Sample> = Vec::new();
+    let mut numbers: FxHashMap<Space, usize> = FxHashMap::default();
+    for (ops, nanoseconds) in times {
+        let space = scheduler.space(ops).ok()?;
+        samples.push(Sample { ops: ops.clone(), estimate: scheduler.estimate(&space), nanoseconds: *nanoseconds });
+        numbers.insert(space, samples.len() - 1);
+    }
+    let number = |candidate: Option<Candidate>| candidate.and_then(|found| numbers.get(&found.space).copied());
+    let descended = |start| number(descend(scheduler, start, VISITS).and_then(|(_, ops)| candidate(scheduler, ops)));
+    let chosen = number(candidate(scheduler, scheduler.heuristics()))?;
+    let (refined, generic) = (descended(samples[chosen].ops.clone()), descended(unscheduled(scheduler)));
+    Some(Survey { samples, chosen, refined, generic })
+}
+
 struct Timing<'a> {
     trial: Trial<'a>,
     samples: Vec<Sample>,

@@ -5,7 +5,7 @@ use crate::kernels::{self, Case, Window};
 use crate::native::Devices;
 use proptest::prelude::*;
 use tinyspec_backends::interpreter::simt;
-use tinyspec_backends::{LinearKernel, Target, Workgroups};
+use tinyspec_backends::{LinearKernel, Rates, Target, Workgroups};
 use tinyspec_core::lower::kernel::{finish, lower_kernel};
 use tinyspec_core::lower::optimize::transforms::{
     Copier, Nolocals, Nontemporal, OptOp, Padto, Partition, Pipeline, Split, Stage, Swap, Tc,
@@ -29,6 +29,7 @@ pub fn targets() -> Vec<Target> {
         tensor_cores: if masked_access { vec![DType::I16, DType::BF16] } else { Vec::new() },
         threads: 2,
         cache_bytes: [32 << 10, 512 << 10, 32 << 20],
+        rates: Rates::TYPICAL,
         native: vec![Op::Add, Op::Mul, Op::Max, Op::Div, Op::Recip, Op::Sqrt, Op::Trunc, Op::Mulacc, Op::Mod, Op::Idiv],
         workgroups: None,
         arithmetic: DType::ALL.to_vec(),

@@ -7,7 +7,7 @@ mod tiles;
 mod windows;
 
 use crate::evaluate;
-use tinyspec_backends::Target;
+use tinyspec_backends::{Rates, Target};
 use tinyspec_core::lower::rangeify::{Costs, Schedule, rangeify_with};
 use tinyspec_ir::{AddrSpace, Arg, Axes, Builder, Const, DType, Device, Dim, Graph, NodeId, Op, text};
 
@@ -26,6 +26,7 @@ fn target() -> Target {
         tensor_cores: Vec::new(),
         threads: 2,
         cache_bytes: [32 << 10, 1 << 20, 32 << 20],
+        rates: Rates::TYPICAL,
         native: vec![],
         instructions: vec![],
         workgroups: None,

@@ -5,7 +5,7 @@ use super::moves::{Candidate, candidate, neighbours};
 use super::{Estimate, OptOp, Scheduler, Space, heuristics};
 
 /// A schedule is improved if it takes this many times longer than the kernel's lower bound.
-const REFINED: f64 = 1.5;
+const REFINED: f64 = 2.0;
 /// A descent from no schedule is tried if even the improved one takes this many times longer.
 const POOR: f64 = 3.0;
 /// Fraction of the best estimate so far below which a schedule found from nothing is taken: the model's own errors are smaller.
@@ -29,11 +29,15 @@ const VISITS_PER_NANOSECOND: f64 = 0.6;
 
 /// The schedule that the model prefers, if it prefers another one clearly.
 pub(super) fn improve(scheduler: &Scheduler, ops: Vec<OptOp>) -> Vec<OptOp> {
-    // The model does not cover workgroups, and is inaccurate for indices with quotients or data.
-    if scheduler.target().workgroups.is_some() || !scheduler.is_regular() {
+    // The model does not cover workgroups.
+    if scheduler.target().workgroups.is_some() {
         return ops;
     }
     let Ok(space) = scheduler.space(&ops) else { return ops };
+    // It is inaccurate for indices with quotients or data, but not by as much as vectors gain.
+    if !scheduler.is_regular() && has_vectors(scheduler, &space) {
+        return ops;
+    }
     let (usual, bound) = (scheduler.estimate(&space), scheduler.bound().on_one_thread());
     let threads = usual.threads.max(1.0);
     let is_within = |estimate: f64, times: f64| estimate < times * bound;

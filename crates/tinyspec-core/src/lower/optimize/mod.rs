@@ -8,6 +8,7 @@ mod bands;
 pub(super) mod bounds;
 mod congruences;
 mod cost;
+mod counted;
 pub(super) mod delinearize;
 pub(crate) mod descent;
 pub mod heuristics;
@@ -188,7 +189,8 @@ impl<'t> Scheduler<'t> {
             return online.estimate(blocking, self.target);
         }
         if let Some(sink) = self.scattered.filter(|_| space.scatters) {
-            return cost::standing::estimate(&self.graph, sink, self.target).unwrap_or_default();
+            let standing = cost::standing::estimate(&self.graph, sink, self.target);
+            return standing.unwrap_or(Estimate::on(&cost::Core::of(self.target)));
         }
         cost::estimate(&self.graph, &self.kernel, space, self.target)
     }

@@ -273,12 +273,17 @@ impl Space {
             }
         }
         let trips = |axis: usize| self.axes[axis].trips.unwrap_or(0);
-        let is_lane = |&axis: &usize| self.axes[axis].stride == 1 && self.contiguous.contains(&self.axes[axis].origin);
-        let lane = tile.iter().copied().find(is_lane)?;
+        let lane = tile.iter().copied().find(|&axis| self.is_lane(axis))?;
         let row = tile.into_iter().filter(|&axis| axis != lane).max_by_key(|&axis| trips(axis))?;
         // Vectors are cut to the power of two that divides the trips.
         (trips(row) > 1 && trips(row).trailing_zeros() <= trips(lane).trailing_zeros())
             .then_some(Epilogue { row, lane })
+    }
+
+    /// Do neighbouring trips of a tile's axis store to adjacent elements?
+    pub(super) fn is_lane(&self, axis: usize) -> bool {
+        let axis = &self.axes[axis];
+        axis.kind == AxisType::Upcast && axis.stride == 1 && self.contiguous.contains(&axis.origin)
     }
 
     /// Can a loop over terms be around a loop over results? The results of a trip are in memory then.

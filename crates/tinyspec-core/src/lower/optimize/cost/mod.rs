@@ -3,6 +3,7 @@
 //! The model sees only the axes, so a schedule is judged in microseconds, without building it. It is made to rank
 //! schedules of one kernel; its nanoseconds are those of a nominal core.
 
+mod core;
 mod footprint;
 mod loops;
 pub(super) mod standing;
@@ -13,6 +14,7 @@ use crate::lower::live::RangeSet;
 use crate::lower::select::decompose::Sizes;
 use crate::lower::select::devectorize::stride::is_near;
 use crate::lower::select::is_shared;
+pub(super) use core::Core;
 use footprint::{LINE, Walk, power_of_two};
 use loops::Loops;
 pub(crate) use loops::NAMED_TRIPS;
@@ -24,18 +26,6 @@ use tinyspec_backends::Target;
 use tinyspec_ir::affine::{Affine, Footprint};
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op};
 
-/// Cycles a nanosecond of the nominal core.
-const CLOCK: f64 = 4.0;
-/// Vector instructions that it starts in a cycle.
-pub(crate) const VECTOR: f64 = 2.0;
-/// Loads.
-pub(crate) const LOADS: f64 = 2.0;
-/// Stores.
-pub(crate) const STORES: f64 = 1.0;
-/// Instructions of all kinds.
-pub(crate) const WIDTH: f64 = 5.0;
-/// Bytes a cycle that come from the second-level cache, and from what lies behind it.
-pub(crate) const BYTES_PER_CYCLE: [f64; 2] = [32.0, 6.0];
 /// Cycles for an accumulator that finds no register: it goes through memory with each trip, and others wait for it.
 const SPILLED: f64 = 5.0;
 /// Vector loads that one under a mask takes as long as, on machines whose vectors have none: the mask is computed and applied.
@@ -46,14 +36,18 @@ const ACROSS: f64 = 2.0;
 const SCALAR_COPY: f64 = 4.0;
 /// The same where the copy is transposed in registers: shuffles, and cache lines that alias.
 const TRANSPOSED_COPY: f64 = 2.0;
+/// Instructions that compute the mask of a copied vector.
+const MASK: f64 = 24.0;
 /// How often a byte passes a cache that cannot hold the copy: the source is read, and the copy allocated, written and read.
 const COPY_PASSES: f64 = 4.0;
 /// Instructions of a loop body beyond which the front end falls behind.
 const LARGE_BODY: f64 = 2500.0;
 
 /// Cycles of one thread, by what could limit the kernel, and how many threads share them.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimate {
+    /// Cycles per nanosecond.
+    pub clock: f64,
     /// Vector arithmetic.
     pub arithmetic: f64,
     /// Loads and stores that hit the first-level cache.
@@ -73,6 +67,21 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// Nothing yet, on one thread of a core.
+    pub(super) fn on(core: &Core) -> Estimate {
+        Estimate {
+            clock: core.clock,
+            arithmetic: 0.0,
+            accesses: 0.0,
+            instructions: 0.0,
+            latency: 0.0,
+            second_level: 0.0,
+            memory: 0.0,
+            threads: 1.0,
+            code: 0.0,
+        }
+    }
+
     /// All of it so often, on the same threads, by the same code.
     pub(crate) fn times(self, count: f64) -> Estimate {
         Estimate {
@@ -107,7 +116,7 @@ impl Estimate {
         let cycles = self.limits().map(|limit| limit.1);
         // The others are hidden behind the longest, though never quite.
         let longest = cycles.into_iter().fold(0.0, f64::max);
-        (0.9 * longest + 0.1 * cycles.into_iter().sum::<f64>()) / CLOCK
+        (0.9 * longest + 0.1 * cycles.into_iter().sum::<f64>()) / self.clock
     }
 
     /// Nanoseconds.
@@ -148,6 +157,7 @@ pub(crate) fn bound(graph: &Graph, kernel: &Kernel, space: &Space, target: &Targ
     let carried = Carried::of(kernel, |_| true);
     let accesses = carried.accesses(kernel);
     let model = Model::new(graph, kernel, Loops::new(kernel, space), target, carried, &accesses);
+    let core = &model.core;
     let walks: Vec<Walk> = accesses.iter().map(|access| model.walk(access)).collect();
     let computed = kernel.order.iter().map(|&node| match graph.op(node) {
         Op::Reduce => model.loops.combinations(model.open(graph.source(node, 0))),
@@ -155,13 +165,13 @@ pub(crate) fn bound(graph: &Graph, kernel: &Kernel, space: &Space, target: &Targ
     });
     let accessed = accesses
         .iter()
-        .map(|access| model.loops.combinations(access.open) / if access.is_store { STORES } else { LOADS });
+        .map(|access| model.loops.combinations(access.open) / if access.is_store { core.stores } else { core.loads });
+    let distinct = footprint::distinct(&walks, &model.loops);
     Estimate {
-        arithmetic: computed.sum::<f64>() / VECTOR / model.lanes,
+        arithmetic: computed.sum::<f64>() / core.arithmetic / model.lanes,
         accesses: accessed.sum::<f64>() / model.lanes,
-        memory: footprint::distinct(&walks, &model.loops) / BYTES_PER_CYCLE[1],
-        threads: 1.0,
-        ..Estimate::default()
+        memory: core.beyond_second_level(distinct, if distinct > core.caches[2] { distinct } else { 0.0 }),
+        ..Estimate::on(core)
     }
 }
 
@@ -172,6 +182,7 @@ struct Model<'a> {
     accesses: &'a [Access],
     space: &'a Space,
     target: &'a Target,
+    core: Core,
     loops: Loops<'a>,
     sizes: Sizes,
     lanes: f64,
@@ -263,6 +274,7 @@ impl<'a> Model<'a> {
             carried,
             accesses,
             target,
+            core: Core::of(target),
             sizes: Sizes::of(target),
             lanes: crate::lower::lanes(target, kernel.dtypes(graph)) as f64,
             widths: SmallVec::new(),
@@ -280,18 +292,21 @@ impl<'a> Model<'a> {
     }
 
     fn estimate(&self) -> Estimate {
-        let mut estimate = Estimate { threads: self.loops.threads(self.target.threads), ..Estimate::default() };
+        let core = &self.core;
+        let mut estimate = Estimate { threads: self.loops.threads(self.target.threads), ..Estimate::on(core) };
         let (mut single, mut body) = (0.0, 0.0);
         // Bytes that copies move through each level of memory.
-        let mut copies = [0.0; 2];
+        let mut copies = [0.0; 3];
         let needed = self.needed();
         for &node in self.kernel.order.iter().filter(|node| needed[node.index()]) {
             match self.graph.op(node) {
                 Op::Reduce => body += self.add_reduce(node, &mut estimate),
                 _ => {
-                    let Place { times, parts, .. } = self.place(self.open(node));
+                    let Place { times, parts, lane, .. } = self.place(self.open(node));
                     let vectors = self.size(node) * parts;
-                    estimate.arithmetic += (times * vectors + self.extracted_lanes(node)) / VECTOR;
+                    // Conditions on indices are tested only at the ends of an axis.
+                    let share = lane.filter(|_| self.is_gate(node)).map_or(1.0, |lane| self.share_of_ends(lane));
+                    estimate.arithmetic += (times * share * vectors + self.extracted_lanes(node)) / core.arithmetic;
                     body += vectors;
                 }
             }
@@ -302,7 +317,12 @@ impl<'a> Model<'a> {
             let times = self.place(access.open).times;
             let masked = if staged.is_some() { 1.0 } else { self.masked(access) };
             let lines = vectors * self.lines(access) * masked;
-            estimate.accesses += times * lines / if access.is_store { STORES } else { LOADS };
+            let rate = match (access.is_store, self.lane(access)) {
+                (true, _) => core.stores,
+                (false, Some(_)) => core.loads,
+                (false, None) => core.scalar_loads,
+            };
+            estimate.accesses += times * lines / rate;
             single += times * lanes;
             body += vectors + 2.0 * lanes;
             if let Some(around) = staged {
@@ -311,7 +331,7 @@ impl<'a> Model<'a> {
                 estimate.accesses += copied * self.copying(access, around);
                 let bytes = access.dtype.size() as f64;
                 for (level, traffic) in copies.iter_mut().enumerate() {
-                    if elements * bytes > self.target.cache_bytes[level] as f64 {
+                    if elements * bytes > core.caches[level] {
                         *traffic += COPY_PASSES * copied * bytes;
                     }
                 }
@@ -319,46 +339,48 @@ impl<'a> Model<'a> {
         }
         // Lanes that are moved one by one take two instructions each: the move and its place in a vector.
         estimate.accesses += single;
-        let vectors = estimate.arithmetic * VECTOR + estimate.accesses * LOADS;
+        let vectors = estimate.arithmetic * core.arithmetic + estimate.accesses * core.loads;
         estimate.code = body;
         let crowded = (body / LARGE_BODY).max(1.0);
-        estimate.instructions = crowded * (vectors + single + 3.0 * self.loops.iterations()) / WIDTH;
+        estimate.instructions = crowded * (vectors + single + 3.0 * self.loops.iterations()) / core.instructions;
         let walks: Vec<Walk> = self.accesses.iter().map(|access| self.walk(access)).collect();
-        let traffic = |level: usize| {
-            let walked = footprint::traffic(&walks, &self.loops, self.target.cache_bytes[level] as f64);
-            (walked + copies[level]) / BYTES_PER_CYCLE[level]
-        };
-        (estimate.second_level, estimate.memory) = (traffic(0), traffic(1));
+        let missed = |level: usize| footprint::traffic(&walks, &self.loops, core.caches[level]) + copies[level];
+        estimate.second_level = missed(0) / core.bytes[0];
+        estimate.memory = core.beyond_second_level(missed(1), missed(2));
         estimate
     }
 
     /// Adds what a Reduce costs; returns its vector instructions.
     fn add_reduce(&self, node: NodeId, estimate: &mut Estimate) -> f64 {
         let Place { times, parts, .. } = self.place(self.open(self.graph.source(node, 0)));
-        estimate.arithmetic += times * parts / VECTOR;
+        let core = &self.core;
+        let rate = if self.is_contraction(node) { core.multiply_adds } else { core.arithmetic };
+        estimate.arithmetic += times * parts / rate;
         let accumulators = self.accumulators(node, parts);
         // Every accumulator waits for its own last sum.
-        let each = (parts / accumulators).max(1.0) * self.target.accumulators as f64;
-        estimate.latency += times * each.max(parts) / VECTOR;
+        let each = (parts / accumulators).max(1.0) * core.latency;
+        estimate.latency += times * each.max(parts / rate);
         estimate.accesses += times * self.spilled(node, accumulators) * SPILLED;
         if !self.is_across(node) {
             return parts;
         }
         let results = self.place(self.open(node));
         let horizontal = results.elements * ACROSS * self.lanes.log2();
-        estimate.arithmetic += results.times * horizontal / VECTOR;
+        estimate.arithmetic += results.times * horizontal / core.arithmetic;
         parts + horizontal
     }
 
     /// Cycles that a copy takes per element.
     fn copying(&self, access: &Access, around: usize) -> f64 {
-        let each = 1.0 / LOADS + 1.0 / STORES;
+        let each = 1.0 / self.core.loads + 1.0 / self.core.stores;
         let is_inside =
             |axis: &usize| (self.loops.is_tile(*axis) || *axis >= around) && self.loops.moves(*axis, access.open);
         let inside = (0..self.loops.count()).filter(is_inside);
         let steps = inside.map(|axis| (self.step(access, axis), self.loops.trips(axis) as i64));
         let run = Footprint::of(steps).run as f64;
         let innermost = self.innermost_of_copy(access);
+        let is_gated = self.graph.sources(access.node).len() > 2;
+        let each = each + if is_gated { MASK / self.core.arithmetic } else { 0.0 };
         match innermost.map(|axis| (self.step(access, axis).abs(), self.loops.trips(axis))) {
             None if run >= self.lanes => each / self.lanes,
             // Vectors lie along the same axis in the source and in the copy.
@@ -518,6 +540,12 @@ impl<'a> Model<'a> {
     fn lines(&self, access: &Access) -> f64 {
         let Some(lane) = self.lane(access).filter(|&axis| self.is_contiguous(access, axis)) else { return 1.0 };
         let lanes = self.widths[lane] as i64;
+        // Neighbours that overlap are shifted out of whole vectors.
+        let overlaps = |axis: usize| (1..lanes).contains(&self.step(access, axis).abs());
+        let mut others = self.loops.tile(access.open).into_iter().filter(|&axis| axis != lane);
+        if !access.is_store && others.any(overlaps) {
+            return 1.0;
+        }
         let is_whole = |axis: usize| axis == lane || self.step(access, axis) % lanes == 0;
         if (0..self.loops.count()).filter(|&axis| self.loops.moves(axis, access.open)).all(is_whole) {
             return 1.0;
@@ -531,11 +559,21 @@ impl<'a> Model<'a> {
     fn masked(&self, access: &Access) -> f64 {
         let gate = self.graph.sources(access.node).get(2).filter(|_| !self.target.masked_access);
         let lane = self.lane(access).filter(|&lane| gate.is_some_and(|&gate| self.loops.moves(lane, self.open(gate))));
-        let Some(lane) = lane else { return 1.0 };
+        lane.map_or(1.0, |lane| 1.0 + (MASKED - 1.0) * self.share_of_ends(lane))
+    }
+
+    /// The share of an axis' tiles that lie at its ends.
+    fn share_of_ends(&self, lane: usize) -> f64 {
         let origin = self.space.axes[lane].origin;
         let outer = (0..self.loops.count()).filter(|&axis| axis != lane && self.space.axes[axis].origin == origin);
         let tiles: f64 = outer.map(|axis| self.loops.trips(axis)).product();
-        1.0 + (MASKED - 1.0) * (2.0 / tiles).min(1.0)
+        (2.0 / tiles).min(1.0)
+    }
+
+    /// Is it a condition on indices alone, or made of such?
+    fn is_gate(&self, node: NodeId) -> bool {
+        let is_index = |&source: &NodeId| matches!(self.graph.dtype(source), DType::Index | DType::Bool);
+        self.graph.dtype(node) == DType::Bool && self.graph.sources(node).iter().all(is_index)
     }
 
     /// Machine vectors that a tile of an access has: neighbours read what they share once.
@@ -572,7 +610,7 @@ impl<'a> Model<'a> {
             // Lanes a few elements apart are picked from whole vectors.
             () if let Some(step) = near.filter(|_| !access.is_store) => (parts * 2.0 * step.abs() as f64, 0.0),
             // Turned in registers: as many exchanges as a lane's number has bits.
-            () if regular && access.is_store && self.is_turned(access) => (parts * (1.0 + self.lanes.log2()), 0.0),
+            () if regular && self.is_turned(access) => (parts * (1.0 + self.lanes.log2()), 0.0),
             () => (0.0, parts * if vectors { self.lanes } else { 1.0 }),
         }
     }
@@ -622,23 +660,31 @@ impl<'a> Model<'a> {
 
     /// The product of a sum of products becomes part of the accumulation.
     fn is_contracted(&self, node: NodeId) -> bool {
-        let is_sum = |reduce: NodeId| matches!(self.graph.arg(reduce), Arg::Reduce { op: Op::Add, .. });
-        self.target.fused_multiply_add
-            && self.graph.op(node) == Op::Mul
-            && self.graph.dtype(node).is_float()
-            && self
-                .kernel
-                .reductions
+        let reductions = &self.kernel.reductions;
+        self.is_product(node)
+            && reductions
                 .iter()
-                .any(|reduction| self.graph.source(reduction.node, 0) == node && is_sum(reduction.node))
+                .any(|reduction| self.graph.source(reduction.node, 0) == node && self.is_contraction(reduction.node))
+    }
+
+    /// Is a Reduce a sum of products, which multiply-adds accumulate?
+    fn is_contraction(&self, reduce: NodeId) -> bool {
+        matches!(self.graph.arg(reduce), Arg::Reduce { op: Op::Add, .. })
+            && self.is_product(self.graph.source(reduce, 0))
+    }
+
+    fn is_product(&self, node: NodeId) -> bool {
+        self.target.fused_multiply_add && self.graph.op(node) == Op::Mul && self.graph.dtype(node).is_float()
     }
 
     /// Accumulators that find no register, beside the vectors of the operand that is kept for a whole step.
     fn spilled(&self, reduce: NodeId, accumulators: f64) -> f64 {
         let open = self.open(self.graph.source(reduce, 0));
         let inside = self.accesses.iter().filter(|access| !access.is_store && access.open & !open == 0);
-        let kept = inside.map(|access| self.place(access.open).parts).fold(f64::INFINITY, f64::min);
-        let kept = if kept.is_finite() { kept } else { 0.0 };
+        let mut operands: SmallVec<[f64; 4]> = inside.map(|access| self.place(access.open).parts).collect();
+        operands.sort_by(f64::total_cmp);
+        // Each vector of an operand alone is used once.
+        let kept = if let [least, _, ..] = operands[..] { least } else { 0.0 };
         (accumulators + kept + 1.0 - self.target.vector_registers as f64).max(0.0)
     }
 }

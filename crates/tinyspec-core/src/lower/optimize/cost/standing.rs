@@ -1,6 +1,6 @@
 //! The cost of loops that are built already, each of which runs as it stands.
 
-use super::{Estimate, LOADS, NAMED_TRIPS, STORES, VECTOR, WIDTH, threads};
+use super::{Core, Estimate, NAMED_TRIPS, threads};
 use crate::lower::live::{self, Live};
 use crate::lower::select::decompose::Sizes;
 use tinyspec_backends::Target;
@@ -24,15 +24,16 @@ pub(in crate::lower::optimize) fn estimate(graph: &Graph, sink: NodeId, target: 
         AxisType::Upcast | AxisType::Unroll => (trips(range) / lanes).ceil(),
         _ => trips(range),
     };
-    let mut estimate = Estimate { threads: 1.0, ..Estimate::default() };
+    let core = Core::of(target);
+    let mut estimate = Estimate::on(&core);
     for &node in &order {
         let count: f64 = live.members(live.of(node)).map(times).product();
         let cost = match graph.op(node) {
-            Op::Load => [0.0, 1.0 / LOADS, 1.0],
-            Op::Store => [0.0, 1.0 / STORES, 1.0],
+            Op::Load => [0.0, 1.0 / core.loads, 1.0],
+            Op::Store => [0.0, 1.0 / core.stores, 1.0],
             op if op.is_elementwise() => {
                 let size = sizes.size(graph, node) as f64;
-                [size / VECTOR, 0.0, size]
+                [size / core.arithmetic, 0.0, size]
             }
             Op::Range if axis(node) == AxisType::Global => {
                 estimate.threads = threads(trips(node), target.threads);
@@ -42,7 +43,7 @@ pub(in crate::lower::optimize) fn estimate(graph: &Graph, sink: NodeId, target: 
         };
         estimate.arithmetic += cost[0] * count;
         estimate.accesses += cost[1] * count;
-        estimate.instructions += cost[2] * count / WIDTH;
+        estimate.instructions += cost[2] * count / core.instructions;
         estimate.code += cost[2];
     }
     Ok(estimate)

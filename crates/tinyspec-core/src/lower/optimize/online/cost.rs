@@ -2,7 +2,7 @@
 
 use super::blocking::{Blocking, Lengths, Piece, pieces};
 use super::form::Form;
-use crate::lower::optimize::cost::{self, Estimate};
+use crate::lower::optimize::cost::{Core, Estimate, threads};
 use crate::lower::select::decompose::Sizes;
 use tinyspec_backends::Target;
 use tinyspec_ir::{DType, Op};
@@ -36,28 +36,29 @@ pub(super) fn estimate(form: &Form, lengths: &Lengths, blocking: Blocking, targe
     let each = terms * vectors * (power + form.matrices.len() as f64);
     // Sums so far are scaled, and stored again, with each block.
     let again = terms / block * vectors * values * weighted;
-    let mut estimate = Estimate { threads: cost::threads(strips, target.threads), ..Estimate::default() };
-    estimate.arithmetic = (products + sums + each + 2.0 * again) / cost::VECTOR;
+    let core = Core::of(target);
+    let mut estimate = Estimate { threads: threads(strips, target.threads), ..Estimate::on(&core) };
+    estimate.arithmetic = (products + sums) / core.multiply_adds + (each + 2.0 * again) / core.arithmetic;
     // A tile's step reads a number for each of its rows and the vectors of its lanes.
     let loads = products * tiles_of(high) + sums * tiles_of(height(&results)) + 3.0 * terms * vectors + again;
-    estimate.accesses = loads / cost::LOADS + (2.0 * terms * vectors + again) / cost::STORES;
+    estimate.accesses = loads / core.loads + (2.0 * terms * vectors + again) / core.stores;
     // Every accumulator of a tile waits for its own last sum.
     let waits = |products: f64, high: f64| {
         let accumulators = vectors * high;
-        products * (target.accumulators as f64).max(accumulators) / accumulators / cost::VECTOR
+        products * (core.latency / accumulators).max(1.0 / core.multiply_adds)
     };
-    estimate.latency = waits(products, high) + waits(sums, height(&results)) + each / cost::VECTOR;
+    estimate.latency = waits(products, high) + waits(sums, height(&results)) + each / core.arithmetic;
     let trips = products / (vectors * high) + sums / (vectors * height(&results)) + 2.0 * terms;
-    estimate.instructions = (estimate.arithmetic * cost::VECTOR + loads + 3.0 * trips) / cost::WIDTH;
+    estimate.instructions = (products + sums + each + 2.0 * again + loads + 3.0 * trips) / core.instructions;
     estimate.code = blocks.len() as f64 * vectors * (high + power) + results.len() as f64 * vectors * high;
     // All keys and values pass by each strip, beside its own block, sums and factors.
     let matrices = form.matrices.iter().flatten().count() as f64 + f64::from(form.greatest.is_some());
     let own = width as f64 * BYTES * (block * matrices + values * weighted + steps);
     let streamed = terms * (steps + values * weighted) * BYTES;
     let passes = own * terms / block;
-    let [first, second, _] = target.cache_bytes.map(|bytes| bytes as f64);
-    let [near, far] = cost::BYTES_PER_CYCLE;
-    estimate.second_level = (streamed + if own > first { passes } else { 0.0 }) / near;
-    estimate.memory = if streamed + own > second { streamed / far } else { 0.0 };
+    let [first, second, last] = core.caches;
+    estimate.second_level = (streamed + if own > first { passes } else { 0.0 }) / core.bytes[0];
+    let missed = |cache: f64| if streamed + own > cache { streamed } else { 0.0 };
+    estimate.memory = core.beyond_second_level(missed(second), missed(last));
     estimate.times(strips)
 }

@@ -108,10 +108,13 @@ impl Rebuild<'_> {
             trips.map(|trips| 1i64 << trips.trailing_zeros()).max().unwrap_or(1)
         };
         let is_along_terms = lanes(AxisType::Unroll) > lanes(AxisType::Upcast);
+        // Where a window of the tile's lanes and one of its rows are copied, the lanes are innermost, whichever taps come last.
+        let has_lanes = |group: &Group| group.steps.iter().any(|step| self.space.is_lane(step.0));
         let place = |group: &Group| {
             let unit = std::cmp::Reverse(group.unit);
             let is_inside = is_tile(group) && !is_along_terms;
-            (is_inside, !is_output(group), is_tiled(group), reduction(group), unit)
+            let holds_lanes = is_tiled(group) && has_lanes(group) && !is_along_terms;
+            (is_inside, !is_output(group), is_tiled(group), holds_lanes, reduction(group), unit)
         };
         let mut layout: Vec<usize> = (0..groups.len()).collect();
         layout.sort_by_key(|&group| place(&groups[group]));
