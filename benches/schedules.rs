@@ -104,9 +104,12 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// The schedules that the last run has timed, and their nanoseconds, by the names of the kernels.
-fn kept() -> Result<HashMap<String, Vec<(Vec<OptOp>, f64)>>> {
-    let mut kernels: HashMap<String, Vec<(Vec<OptOp>, f64)>> = HashMap::new();
+/// Schedules and their nanoseconds.
+type Times = Vec<(Vec<OptOp>, f64)>;
+
+/// The schedules that the last run has timed, by the names of the kernels.
+fn kept() -> Result<HashMap<String, Times>> {
+    let mut kernels: HashMap<String, Times> = HashMap::new();
     for line in fs::read_to_string(FILE)?.lines() {
         let sample: Value = serde_json::from_str(line)?;
         let (Some(name), Some(ops)) = (sample["kernel"].as_str(), sample["ops"].as_str()) else { continue };

@@ -87,9 +87,18 @@ pub(crate) fn is_one_of_few(line: Line, place: Place, value: Const) -> bool {
     false
 }
 
+/// The n-th value of a line's series in one program.
+struct Value<T> {
+    line: Line,
+    series: Series,
+    number: u32,
+    value: Const,
+    of: T,
+}
+
 /// The values of one program, with what they are of.
 pub(crate) struct Produced<T> {
-    values: SmallVec<[(Line, Series, u32, Const, T); 8]>,
+    values: SmallVec<[Value<T>; 8]>,
     /// How many there are of each series.
     counts: FxHashMap<(Line, Series), u32>,
 }
@@ -103,7 +112,7 @@ impl<T> Produced<T> {
     pub fn push(&mut self, line: Line, series: Series, value: Const, of: T) {
         let count = self.counts.entry((line, series)).or_default();
         *count += 1;
-        self.values.push((line, series, *count, value, of));
+        self.values.push(Value { line, series, number: *count, value, of });
     }
 
     /// What the values are of that are data, as lines have produced too many different ones in their place, or too many different series
@@ -112,7 +121,7 @@ impl<T> Produced<T> {
         let mut rests: FxHashMap<(Line, Series), ContentHasher> = FxHashMap::default();
         let mut all: FxHashMap<(Line, Series), Values> = FxHashMap::default();
         let mut is_changing: SmallVec<[bool; 8]> = SmallVec::with_capacity(self.values.len());
-        for &(line, series, number, value, _) in &self.values {
+        for &Value { line, series, number, value, .. } in &self.values {
             let count = self.counts[&(line, series)];
             let place = Place::Nth(series, number, count);
             let is_one_of_few = is_one_of_few(line, place, value);
@@ -131,11 +140,13 @@ impl<T> Produced<T> {
         let many: FxHashSet<(Line, Series)> = rests.into_iter().filter(is_many).map(|(series, _)| series).collect();
         let classes: FxHashMap<(Line, Series), Classes> =
             all.into_iter().map(|((line, series), values)| ((line, series), classes(line, series, &values))).collect();
-        self.values.into_iter().zip(is_changing).filter_map(move |((line, series, number, _, of), is_changing)| {
-            let number = classes.get(&(line, series)).and_then(|classes| classes.get(number as usize - 1)).copied();
-            let class = Class { line, series, number: number.unwrap_or_default() };
-            (is_changing || many.contains(&(line, series))).then_some((class, of))
-        })
+        self.values.into_iter().zip(is_changing).filter_map(
+            move |(Value { line, series, number, of, .. }, is_changing)| {
+                let number = classes.get(&(line, series)).and_then(|classes| classes.get(number as usize - 1)).copied();
+                let class = Class { line, series, number: number.unwrap_or_default() };
+                (is_changing || many.contains(&(line, series))).then_some((class, of))
+            },
+        )
     }
 }
 
