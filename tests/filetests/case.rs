@@ -1,6 +1,6 @@
 //! The parts of a case.
 
-use tinyspec::backends::{Gpu, Processor, Target, Workgroups};
+use tinyspec::backends::{Gpu, Processor, Rates, Target, Workgroups};
 use tinyspec::ir::rewrite::{Permission, RuleSet};
 use tinyspec::ir::{DType, Op, rules};
 use tinyspec_core::lower::optimize::OptOp;
@@ -98,6 +98,7 @@ fn target() -> Target {
         tensor_cores: Vec::new(),
         threads: 1,
         cache_bytes: [32 << 10, 512 << 10, 32 << 20],
+        rates: Rates { latency: 1, ..Rates::TYPICAL },
         native: vec![Op::Div, Op::Sqrt, Op::Exp2, Op::Log2, Op::Sin, Op::Idiv, Op::Mod, Op::Mulacc],
         instructions: Vec::new(),
         workgroups: None,
