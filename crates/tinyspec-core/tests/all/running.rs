@@ -221,6 +221,9 @@ fn long_sums_in_levels_and_sums_at_places() {
     });
 }
 
+/// Of the numbers of a row and a column.
+type Condition<'a> = &'a dyn Fn(i32, i32) -> bool;
+
 /// Sums of equal terms under conditions on their number, some of which none of the terms meet.
 #[test]
 fn equal_terms_are_counted() -> Result<(), Error> {
@@ -229,13 +232,13 @@ fn equal_terms_are_counted() -> Result<(), Error> {
     let column = Tensor::arange(N).reshape([1, N]);
     let lengths: Vec<i32> = (0..N).map(|i| (i * 17 % (N + 9)) as i32 - 4).collect();
     let limit = Tensor::from_slice(&lengths, [N, 1]);
-    let conditions: [(Tensor, &dyn Fn(i32, i32) -> bool); 6] = [
+    let conditions: [(Tensor, Condition<'_>); 6] = [
         (column.le(&row), &|i, j| j <= i),
         (column.gt(&row), &|i, j| j > i),
         ((&row - &column).abs().lt(5), &|i, j| (i - j).abs() < 5),
         ((&row + &column).lt(20), &|i, j| i + j < 20),
         (column.lt(&limit), &|i, j| j < lengths[i as usize]),
-        (column.ge(&limit).logical_and(&column.lt(&row)), &|i, j| j >= lengths[i as usize] && j < i),
+        (column.ge(&limit).logical_and(column.lt(&row)), &|i, j| j >= lengths[i as usize] && j < i),
     ];
     let values: Vec<f32> = (0..N).map(|i| if i % 6 == 5 { f32::INFINITY } else { i as f32 - 9.0 }).collect();
     let x = Tensor::from_slice(&values, [N, 1]);
