@@ -26,7 +26,7 @@ const ROW_OF_ROUND: f64 = 200.0;
 const PASS: f64 = 70.0;
 
 /// Comparing a word of 64 bits with the last one found and with the best one.
-const WORD_OF_PASS: f64 = 2.0;
+const WORD_OF_PASS: f64 = 3.0;
 
 /// The kernels of a selection by way of blocks: the first of each, the blocks' own elements, and those that are chosen.
 const KERNELS_OF_BLOCKS: f64 = 3.0;

@@ -540,10 +540,10 @@ impl<'a> Model<'a> {
     fn lines(&self, access: &Access) -> f64 {
         let Some(lane) = self.lane(access).filter(|&axis| self.is_contiguous(access, axis)) else { return 1.0 };
         let lanes = self.widths[lane] as i64;
-        // Neighbours that overlap are shifted out of whole vectors.
+        // Neighbours that overlap are shifted out of whole vectors, if these are lines.
         let overlaps = |axis: usize| (1..lanes).contains(&self.step(access, axis).abs());
         let mut others = self.loops.tile(access.open).into_iter().filter(|&axis| axis != lane);
-        if !access.is_store && others.any(overlaps) {
+        if !access.is_store && self.target.vector_bytes as f64 >= LINE && others.any(overlaps) {
             return 1.0;
         }
         let is_whole = |axis: usize| axis == lane || self.step(access, axis) % lanes == 0;
