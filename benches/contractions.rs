@@ -18,6 +18,7 @@ pub fn flops(name: &str, multiplications: usize, inputs: &[&[usize]], body: Body
         measure: Measure::Flops(2.0 * multiplications as f64),
         resource: Resource::Fma,
         exponentials: 0,
+        multiply_adds: 0,
         inputs: inputs.iter().map(|shape| shape.to_vec()).collect(),
         dtype: DType::F32,
         body,

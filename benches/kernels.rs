@@ -27,6 +27,8 @@ pub struct Workload {
     pub resource: Resource,
     /// Exponentials it takes, where they are what bounds it.
     pub exponentials: usize,
+    /// Multiply-adds of f32 it takes, where they may bound it, too.
+    pub multiply_adds: usize,
     /// Shapes of the inputs.
     pub inputs: Vec<Vec<usize>>,
     /// What their elements are.
@@ -51,6 +53,7 @@ impl Workload {
             measure: Measure::Bytes(elements as f64 * F32),
             resource,
             exponentials: 0,
+            multiply_adds: 0,
             inputs: inputs.iter().map(|shape| shape.to_vec()).collect(),
             dtype: DType::F32,
             body,
@@ -140,6 +143,9 @@ fn kernel(
     let mut bounds = vec![(Limit { resource: workload.resource, threads }, workload.measure.amount())];
     if workload.exponentials > 0 {
         bounds.push((Limit::exponentials(threads), workload.exponentials as f64));
+    }
+    if workload.multiply_adds > 0 {
+        bounds.push((Limit::fma(threads), 2.0 * workload.multiply_adds as f64));
     }
     session.bench(Case {
         name: name.into(),

@@ -97,7 +97,8 @@ fn vector_products() -> Vec<Workload> {
             true => |inputs| vec![inputs[0].matmul(inputs[1].transpose(0, 1))],
             false => |inputs| vec![inputs[0].matmul(&inputs[1])],
         };
-        reduction(name, width * hidden, &[&[rows, width], &weights], body)
+        let product = reduction(name, width * hidden, &[&[rows, width], &weights], body);
+        Workload { multiply_adds: rows * width * hidden, ..product }
     };
     vec![
         across("gemv/f32/768x3072", width, hidden),
