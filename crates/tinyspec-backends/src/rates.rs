@@ -33,7 +33,8 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// A core that nothing is known of: two vector units and two load units as wide as its registers.
+    /// A core that nothing is known of: two vector units and two load units as wide as its registers, and a last-level cache that
+    /// others share, so that it delivers no more than memory.
     pub const TYPICAL: Rates = Rates {
         megahertz: 4000,
         arithmetic: 200,
@@ -45,8 +46,8 @@ impl Rates {
         instructions: 500,
         bandwidths: [128_000, 24_000, 24_000],
     };
-    /// Zen 3. Instructions: AMD 56665. Bandwidths: those of [`Rates::ZEN4`], which has the same caches.
-    pub const ZEN3: Rates = Rates { bandwidths: [118_000, 80_000, 24_000], ..Rates::TYPICAL };
+    /// Zen 3. Instructions: AMD 56665. Bandwidths: those of [`Rates::ZEN4`], whose caches have the same ports.
+    pub const ZEN3: Rates = Rates { bandwidths: Rates::ZEN4.bandwidths, ..Rates::TYPICAL };
     /// Zen 4, whose 512-bit instructions take two passes through 256-bit units; a mix of additions and products uses separate units.
     /// Instructions: AMD 57647. Clock and bandwidths: measured (`cargo bench -- limit/`).
     pub const ZEN4: Rates = Rates {
@@ -74,9 +75,4 @@ impl Rates {
         instructions: 800,
         ..Rates::TYPICAL
     };
-
-    /// Seconds would be too coarse: nanoseconds of so many cycles.
-    pub fn nanoseconds(&self, cycles: f64) -> f64 {
-        cycles * 1e3 / f64::from(self.megahertz)
-    }
 }

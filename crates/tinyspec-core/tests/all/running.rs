@@ -250,7 +250,10 @@ fn equal_terms_are_counted() -> Result<(), Error> {
         let expected = |i: usize| if count(i) == 0 { 0.0 } else { count(i) as f32 * values[i] };
         assert_eq!(sums, (0..N).map(expected).collect::<Vec<_>>());
         let sums = condition.where_(&numbers, 0).sum([1], false).to_vec::<i32>()?;
-        assert_eq!(sums, (0..N).map(|i| whole[i].wrapping_mul(count(i) as i32)).collect::<Vec<_>>());
+        let expected: Vec<i32> = (0..N).map(|i| whole[i].wrapping_mul(count(i) as i32)).collect();
+        assert_eq!(sums, expected);
+        let total = condition.where_(&numbers, 0).sum(.., false).to_vec::<i32>()?;
+        assert_eq!(total, [expected.iter().fold(0, |total: i32, &sum| total.wrapping_add(sum))]);
     }
     let x = Tensor::from_slice(&values, [N]);
     let gradient = &grad(&x.cumsum(0).sum(.., false), &[&x])?[0];

@@ -135,3 +135,18 @@ fn terms_go_to_places_of_their_row() {
         });
     }
 }
+
+/// The kernel copies what it transposes to LOCAL memory that the first caches do not hold, and prefetches from there.
+#[test]
+fn a_transpose_of_narrow_elements_over_four_axes() -> Result<(), Error> {
+    let shape = [9usize, 35, 13, 14];
+    let data: Vec<f32> = (0..shape.iter().product::<usize>()).map(|i| (i % 251) as f32).collect();
+    let x = Tensor::from_slice(&data, shape).cast(DType::BF16).contiguous();
+    let found = x.permute([2, 1, 3, 0]).contiguous().cast(DType::F32).to_vec::<f32>()?;
+    let [a, b, c, d] = shape;
+    let places =
+        (0..c).flat_map(|k| (0..b).flat_map(move |j| (0..d).flat_map(move |l| (0..a).map(move |i| (i, j, k, l)))));
+    let expected: Vec<f32> = places.map(|(i, j, k, l)| data[((i * b + j) * c + k) * d + l]).collect();
+    assert_eq!(found, expected);
+    Ok(())
+}

@@ -573,3 +573,21 @@ fn adaptive_pools_of_sizes_that_do_not_divide() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// Each window hands its slope to one element, whichever lanes of a vector the ends of a row leave. (LLVM 22 compares the wrong lane
+/// where only the first one of a vector counts.)
+#[test]
+fn every_window_of_a_padded_pool_has_a_greatest() -> Result<(), Error> {
+    for width in (15..24).chain(31..38) {
+        for (size, padding, dilation) in [(2, 1, 1), (3, 1, 1), (5, 2, 1), (3, 2, 2), (6, 2, 1), (2, 1, 2)] {
+            let data: Vec<f32> = (0..10 * width).map(|i| (i * 7919 % 1009) as f32 - 400.0).collect();
+            let x = Tensor::from_slice(&data, [10, 1, width]);
+            let options = MaxPool1d { stride: Some([1]), padding: [padding], dilation: [dilation], ..default() };
+            let y = x.max_pool1d([size], options);
+            let slopes = grad(&y.sum(.., false), &[&x])?[0].to_vec::<f32>()?;
+            let windows = 10 * (width as i64 + 2 * padding - dilation * (size - 1));
+            assert_eq!(slopes.iter().sum::<f32>(), windows as f32, "{width} {size} {padding} {dilation}");
+        }
+    }
+    Ok(())
+}

@@ -48,7 +48,7 @@ pub(super) fn check(stage: &str, graph: &Graph, node: NodeId) -> Result<()> {
                 _ => refuse(stage, graph, node, "comes after something that is not an effect"),
             },
             Some(known) if known.is_hint() => match graph.props(graph.source(node, 0)).addrspace {
-                Some(AddrSpace::Global) => Ok(()),
+                Some(AddrSpace::Global | AddrSpace::Local) => Ok(()),
                 _ => refuse(stage, graph, node, "fetches something that is not a place in memory"),
             },
             Some(known) if known.arity() == graph.sources(node).len() && props.dtype == DType::F32 => Ok(()),

@@ -30,8 +30,13 @@ impl Renderer<'_, '_> {
         let sources = self.graph.sources(node);
         if op == Op::Where {
             // A scalar condition chooses whole vectors.
-            let condition = self.value(sources[0])?;
+            let mut condition = self.value(sources[0])?;
             let (a, b) = (self.value_in(sources[1], lanes)?, self.value_in(sources[2], lanes)?);
+            // Where only the first lane of a comparison of floats counts, LLVM 22 makes it a scalar one. With AVX-512 that compares the
+            // first lane of what was shuffled.
+            if self.is_x86() && self.target.masked_access && lanes > 1 && self.emit.only_lane(condition) == Some(0) {
+                condition = self.emit.first_lane(lanes)?;
+            }
             return self.emit.select(condition, a, b);
         }
         let dtype = self.graph.dtype(sources[0]);

@@ -16,7 +16,7 @@ use inkwell::module::Module;
 use inkwell::values::{AsValueRef, FunctionValue};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
-use llvm_sys::{LLVMIntPredicate, LLVMOpcode, LLVMRealPredicate};
+use llvm_sys::{LLVMInlineAsmDialect, LLVMIntPredicate, LLVMOpcode, LLVMRealPredicate};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
@@ -401,6 +401,24 @@ impl<'context> Emitter<'context> {
         }
         // SAFETY: see above.
         Ok(Value { raw: unsafe { LLVMBuildSelect(self.builder, condition.raw, a.raw, b.raw, UNNAMED) }, ..a })
+    }
+
+    /// A mask of which the first lane alone is open, and which LLVM takes for a variable: a move that it cannot look into makes the
+    /// number of open lanes.
+    pub(super) fn first_lane(&self, lanes: u32) -> Result<Value> {
+        let (one, constraints) = (self.int(Kind::I32, 1, 1), c"=r,0");
+        // SAFETY: the type is that of a function of an integer, the constraints are those of its result and its argument, and no
+        // instruction is written.
+        let raw = unsafe {
+            let integer = self.type_of(Kind::I32, 1);
+            let function = LLVMFunctionType(integer, [integer].as_mut_ptr(), 1, 0);
+            let (text, dialect) = (constraints.as_ptr(), LLVMInlineAsmDialect::LLVMInlineAsmDialectATT);
+            let mov = LLVMGetInlineAsm(function, c"".as_ptr(), 0, text, constraints.count_bytes(), 0, 0, dialect, 0);
+            LLVMBuildCall2(self.builder, function, mov, [one.raw].as_mut_ptr(), 1, UNNAMED)
+        };
+        let numbers: Vec<Value> = (0..lanes).map(|lane| self.int(Kind::I32, 1, lane.into())).collect();
+        let (Some(numbers), count) = (self.constants(&numbers), Value { raw, ..one }) else { return Ok(one) };
+        self.compare_ints(LLVMIntPredicate::LLVMIntULT, numbers, self.splat(count, lanes)?)
     }
 
     /// A conversion between kinds that `opcode` is defined on.

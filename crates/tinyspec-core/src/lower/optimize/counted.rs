@@ -23,7 +23,7 @@ pub(super) fn counted(graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>>
         let Some((count, said)) = count(graph, &terms, (range, trips))? else { continue };
         let value = terms.emit(graph, Op::Add, &said)?;
         let is_exact = graph.dtype(value).whole_range().is_some_and(|(_, most)| i128::from(trips) <= most);
-        if !is_exact || depends(graph, value, range) || others().any(|other| depends(graph, count, other)) {
+        if !is_exact || depends(graph, value, range) {
             continue;
         }
         let dtype = graph.dtype(value);
