@@ -27,7 +27,7 @@ pub struct Workload {
     pub resource: Resource,
     /// Exponentials it takes, where they are what bounds it.
     pub exponentials: usize,
-    /// Multiply-adds of f32 it takes, where they may bound it, too.
+    /// f32 multiply-adds, where they may be the limit.
     pub multiply_adds: usize,
     /// Shapes of the inputs.
     pub inputs: Vec<Vec<usize>>,

@@ -1,7 +1,7 @@
 //! `cargo bench -- schedules`: how good the schedules are that are chosen without measuring. For each kernel of the blocks and their
 //! gradients, a few dozen schedules are timed on one thread: the chosen one, the one that the cost model finds alone, neighbours of
 //! the fastest, and random ones. `cargo bench -- schedules/scans` selects blocks by the prefix of their names. `cargo bench -- schedules
-//! kept` judges today's cost model by the times that the last run has kept, in a minute and without timing anything.
+//! kept` judges today's cost model by the times that the last run has kept, in seconds and without timing anything.
 //!
 //! *Regret* is how many times longer a chosen schedule takes than the fastest one that was timed.
 

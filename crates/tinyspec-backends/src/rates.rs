@@ -1,7 +1,7 @@
-//! How fast a core works: the physical parameters of the cost model.
+//! Throughput, latency and bandwidth of a core: the physical parameters of the cost model.
 
-/// What a core does per cycle, and how fast the levels of its memory are, for one thread. Counts are per 100 cycles, so that targets
-/// compare exactly; a vector is as long as the target's registers.
+/// Throughput of a core and bandwidth of its memory hierarchy, for one thread. Throughputs are per 100 cycles: integers, so that targets
+/// can be hashed. A vector fills a register.
 ///
 /// ```
 /// use tinyspec_backends::Processor;
@@ -12,23 +12,23 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rates {
-    /// The clock in MHz while vector units are busy.
+    /// Clock frequency in MHz under vector load.
     pub megahertz: u32,
-    /// Vector instructions of a usual mix of arithmetic that start in 100 cycles.
+    /// Vector arithmetic instructions issued per 100 cycles, in a typical mix.
     pub arithmetic: u32,
-    /// Fused multiply-adds of vectors that start in 100 cycles.
+    /// Vector fused multiply-adds issued per 100 cycles.
     pub multiply_adds: u32,
-    /// Cycles from the start of a multiply-add to its result.
+    /// Latency of a fused multiply-add in cycles.
     pub latency: u32,
-    /// Vector loads that start in 100 cycles.
+    /// Vector loads issued per 100 cycles.
     pub loads: u32,
-    /// Loads of one element, broadcast or not, that start in 100 cycles.
+    /// Scalar and broadcast loads issued per 100 cycles.
     pub scalar_loads: u32,
-    /// Vector stores that start in 100 cycles.
+    /// Vector stores issued per 100 cycles.
     pub stores: u32,
-    /// Instructions of all kinds that start in 100 cycles.
+    /// Instructions of all kinds issued per 100 cycles.
     pub instructions: u32,
-    /// MB/s that one thread reads from the second-level cache, from the last-level cache, and from memory.
+    /// Read bandwidth of one thread in MB/s: second-level cache, last-level cache, memory.
     pub bandwidths: [u32; 3],
 }
 

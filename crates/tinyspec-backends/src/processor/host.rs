@@ -66,7 +66,7 @@ fn look() -> Processor {
         cache_bytes: sizes,
         // Two units with a latency of four cycles, on every x86-64 processor of the last decade.
         multiply_adds: 8,
-        rates: rates(),
+        rates: rates(&model),
         numbers: Numbers::Detected,
     }
 }
@@ -74,29 +74,23 @@ fn look() -> Processor {
 /// How [`model`] begins on processors of Intel: the letters of `GenuineIntel`, as CPUID gives them.
 const INTEL: &str = "756e6547";
 
-/// Those of the processor in the table that this is, if it is one.
-fn rates() -> Rates {
-    let own = family_and_model().and_then(|(family, model)| table::ROWS.iter().find(|row| row.is_model(family, model)));
-    own.map_or(Rates::TYPICAL, |row| row.rates)
+/// The rates of the processor in the table that has this model.
+fn rates(model: &str) -> Rates {
+    let row =
+        family_and_model(model).and_then(|(family, model)| table::ROWS.iter().find(|row| row.is_model(family, model)));
+    row.map_or(Rates::TYPICAL, |row| row.rates)
 }
 
-/// Family and model as x86-64 counts them, with their extensions; implementer and part on AArch64. No two vendors share the families
-/// of the table.
-fn family_and_model() -> Option<(u32, u32)> {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::__cpuid;
-        // SAFETY: every x86-64 processor has CPUID with leaf 1. (Newer compilers know it is safe.)
-        #[allow(unused_unsafe)]
-        let signature = unsafe { __cpuid(1) }.eax;
+/// Family and model of what [`model`] gives, extensions included; implementer and part number on AArch64. No two vendors share the
+/// families of the table.
+fn family_and_model(model: &str) -> Option<(u32, u32)> {
+    if cfg!(target_arch = "x86_64") {
+        let signature = u32::from_str_radix(model.rsplit('-').next()?, 16).ok()?;
         let (family, model) = (signature >> 8 & 0xf, signature >> 4 & 0xf | signature >> 12 & 0xf0);
-        Some((if family == 0xf { family + (signature >> 20 & 0xff) } else { family }, model))
+        return Some((if family == 0xf { family + (signature >> 20 & 0xff) } else { family }, model));
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        let register = u32::from_str_radix(model().strip_prefix("0x")?.trim_start_matches('0'), 16).ok()?;
-        Some((register >> 24, register >> 4 & 0xfff))
-    }
+    let register = u32::from_str_radix(model.strip_prefix("0x")?.trim_start_matches('0'), 16).ok()?;
+    Some((register >> 24, register >> 4 & 0xfff))
 }
 
 /// Vendor, family and model: they choose instruction timings.

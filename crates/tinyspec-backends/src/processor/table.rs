@@ -17,7 +17,7 @@ pub(super) struct Row {
     numbers: Numbers,
     /// How fast a core works.
     pub rates: Rates,
-    /// Families and, of each, the first and the last model, as CPUID gives them; implementers and parts on AArch64.
+    /// CPUID families, each with its first and last model; on AArch64 implementers and part numbers.
     models: &'static [(u32, [u32; 2])],
 }
 

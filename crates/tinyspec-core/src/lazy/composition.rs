@@ -136,8 +136,8 @@ impl LazyBuilder {
         let results: Sources = nodes.iter().map(|&result| self.node(result)).collect();
         // A run may turn numbers and windows that change into inputs, so they have to stay visible as nodes. Parameters that change the
         // shapes of the results change the program in any case.
-        let shapes: SmallVec<[&Shape; 4]> = results.iter().map(|result| &result.props.shape).collect();
-        if method.may_change && !self.is_one_of_few(ContentHash::of(&(kind, shapes)), key) {
+        let shapes = || results.iter().map(|result| &result.props.shape).collect::<SmallVec<[&Shape; 4]>>();
+        if method.may_change && !self.is_one_of_few(ContentHash::of(&(kind, shapes())), key) {
             return Ok(nodes);
         }
         let composition = Composition::of(&self.nodes()[..count], &results)?.map(Arc::new);

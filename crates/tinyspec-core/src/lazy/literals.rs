@@ -36,7 +36,7 @@ pub(crate) enum Place {
     Only,
     /// Parameters of a method, given by the hash of the method and of the kinds of its operands.
     Method(u64),
-    /// The n-th of a series of so many: series of other lengths are of other programs.
+    /// The n-th of a series, and the length of the series, since other lengths belong to other programs.
     Nth(Series, u32, u32),
     /// The whole of a series of so many.
     All(Series, u32),
@@ -87,7 +87,7 @@ pub(crate) fn is_one_of_few(line: Line, place: Place, value: Const) -> bool {
     false
 }
 
-/// The n-th value of a line's series in one program.
+/// A value that a program produces, with its number in the series of its line.
 struct Value<T> {
     line: Line,
     series: Series,

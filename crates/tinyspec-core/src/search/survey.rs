@@ -105,7 +105,7 @@ pub fn survey(
     Ok(Some(Survey { samples: timing.samples, chosen, refined, generic }))
 }
 
-/// A [`survey`] by times, in nanoseconds, that were measured before: what the cost model and the heuristics are now, nothing is run.
+/// Judges the current cost model and heuristics by times, in nanoseconds, that an earlier [`survey`] measured. Runs nothing.
 /// `None` where the schedule that is chosen now was not timed, or the kernel is no longer the one that was.
 pub fn review(scheduler: &Scheduler, times: &[(Vec<OptOp>, f64)]) -> Option<Survey> {
     let mut samples: Vec<Sample> = Vec::new();

@@ -1,5 +1,6 @@
 //! Estimates the cost of each algorithm for sorting, selecting and searching, so that an op picks the cheapest for its sizes. The
-//! unit is one 32-bit comparison in a vector loop; the constants are ratios to it, measured on one thread with AVX2. A dim
+//! unit is one 32-bit comparison in a vector loop; the constants are ratios to it, measured on one thread with AVX2 (those of partial
+//! selections with AVX-512, rounded up for AVX2). A dim
 //! without a fixed size counts as its upper bound.
 
 use crate::{DType, Dim};
@@ -77,7 +78,7 @@ impl Rows {
         self.compared().min(self.counted(bytes))
     }
 
-    /// The first `k` by a pass over the row for each.
+    /// A partial selection sort of the first `k`: one pass over the row per element.
     pub fn partial(&self, k: i64) -> f64 {
         KERNEL + self.rows * k as f64 * (WORD_OF_PASS * self.length + PASS)
     }

@@ -114,7 +114,7 @@ fn cheapest(rows: &Rows, length: i64, k: i64) -> (Way, f64) {
     if cost < best.1 { (Way::Blocks(blocks), cost) } else { best }
 }
 
-/// The same among words that are not in the order of their positions.
+/// The same for words in any order, which cannot be dealt out to blocks by position.
 fn without_blocks(rows: &Rows, length: i64, k: i64) -> (Way, f64) {
     let rows = rows.with_length(length);
     let (sorted, passes) = (rows.sorted(WORD), rows.partial(k));
@@ -182,7 +182,8 @@ impl Row {
         })?;
         let heads = dealt.first_of(b, 1)?.map(|word| stored(b, word))?;
         let chosen = self.leading(b, &heads, [blocks, k], cheapest(&all, blocks, k).0)?;
-        // Block j has places j, j + blocks, …: what is left of a place is that of its column, as numbers of blocks are powers of two.
+        // Block j has places j, j + blocks, …. Numbers of blocks are powers of two, so a word's column and its place are equal modulo
+        // their number.
         let number = b.constant(Const::int(DType::I32, blocks.into()));
         let chosen = b.alu(Op::Mod, &[chosen, number])?;
         let chosen = unsqueeze(b, chosen, 1)?;

@@ -32,8 +32,8 @@ impl Renderer<'_, '_> {
             // A scalar condition chooses whole vectors.
             let mut condition = self.value(sources[0])?;
             let (a, b) = (self.value_in(sources[1], lanes)?, self.value_in(sources[2], lanes)?);
-            // Where only the first lane of a comparison of floats counts, LLVM 22 makes it a scalar one. With AVX-512 that compares the
-            // first lane of what was shuffled.
+            // If only the first lane of a float comparison is demanded, LLVM 22 scalarises it. With AVX-512 it then drops a shuffle of
+            // an operand and compares the wrong lane.
             if self.is_x86() && self.target.masked_access && lanes > 1 && self.emit.only_lane(condition) == Some(0) {
                 condition = self.emit.first_lane(lanes)?;
             }

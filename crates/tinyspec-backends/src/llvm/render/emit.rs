@@ -403,8 +403,8 @@ impl<'context> Emitter<'context> {
         Ok(Value { raw: unsafe { LLVMBuildSelect(self.builder, condition.raw, a.raw, b.raw, UNNAMED) }, ..a })
     }
 
-    /// A mask of which the first lane alone is open, and which LLVM takes for a variable: a move that it cannot look into makes the
-    /// number of open lanes.
+    /// A mask with only the first lane set, which LLVM cannot fold: it compares lane numbers with a count that comes out of empty inline
+    /// assembly.
     pub(super) fn first_lane(&self, lanes: u32) -> Result<Value> {
         let (one, constraints) = (self.int(Kind::I32, 1, 1), c"=r,0");
         // SAFETY: the type is that of a function of an integer, the constraints are those of its result and its argument, and no

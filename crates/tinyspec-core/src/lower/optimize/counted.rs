@@ -1,15 +1,15 @@
-//! Terms that are all the same: `Σr [a <= r <= b] · x`, where x does not depend on r, is `(b - a + 1) · x`.
+//! Sums of loop-invariant terms: `Σr [a <= r <= b] · x`, where x does not depend on r, is `(b - a + 1) · x`.
 
 use super::partition::positive;
-use super::windows::depends;
-use crate::lower::fold::{elementwise, identity};
+use super::windows::{depends, without};
+use crate::lower::fold::elementwise;
 use crate::lower::live;
-use crate::lower::terms::{Condition, Terms, constraints};
+use crate::lower::terms::{Condition, Terms, constraints, under};
 use smallvec::SmallVec;
 use tinyspec_ir::affine::{Affine, Domain};
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
-/// The sum without one of its Ranges, whose conditions leave terms that do not depend on it.
+/// The sum without one of its Ranges, if the terms within the bounds do not depend on it.
 ///
 /// # Errors
 /// When the kernel is not in range form.
@@ -18,7 +18,6 @@ pub(super) fn counted(graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>>
     let terms = Terms::of(graph, Op::Add, graph.source(node, 0))?;
     let ranges: SmallVec<[NodeId; 4]> = graph.sources(node)[1..].into();
     for &range in &ranges {
-        let others = || ranges.iter().copied().filter(|&other| other != range);
         let Some(trips) = live::trips(graph, range) else { continue };
         let Some((count, said)) = count(graph, &terms, (range, trips))? else { continue };
         let value = terms.emit(graph, Op::Add, &said)?;
@@ -30,14 +29,10 @@ pub(super) fn counted(graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>>
         let factor = graph.add(Op::Cast, &[count], Arg::DType(dtype))?;
         let product = elementwise(graph, Op::Mul, &[value, factor], Arg::None)?;
         // 0 times what is not finite would be a nan.
-        let (none, zero) = (graph.index(0), identity(graph, Op::Add, dtype));
+        let none = graph.index(0);
         let is_any = elementwise(graph, Op::CmpLt, &[none, count], Arg::None)?;
-        let product = elementwise(graph, Op::Where, &[is_any, product, zero], Arg::None)?;
-        let left: SmallVec<[NodeId; 4]> = std::iter::once(product).chain(others()).collect();
-        return match left.as_slice() {
-            [value] => Ok(Some(*value)),
-            _ => graph.add(Op::Reduce, &left, graph.arg(node).clone()).map(Some),
-        };
+        let product = under(graph, Op::Add, product, Some(is_any))?;
+        return without(graph, node, range, product).map(Some);
     }
     Ok(None)
 }

@@ -34,7 +34,7 @@ pub(super) fn improve(scheduler: &Scheduler, ops: Vec<OptOp>) -> Vec<OptOp> {
         return ops;
     }
     let Ok(space) = scheduler.space(&ops) else { return ops };
-    // It is inaccurate for indices with quotients or data, but not by as much as vectors gain.
+    // It is inaccurate for indices with quotients or data, but vectors gain more than its error.
     if !scheduler.is_regular() && has_vectors(scheduler, &space) {
         return ops;
     }

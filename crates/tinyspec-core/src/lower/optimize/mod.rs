@@ -190,7 +190,7 @@ impl<'t> Scheduler<'t> {
         }
         if let Some(sink) = self.scattered.filter(|_| space.scatters) {
             let standing = cost::standing::estimate(&self.graph, sink, self.target);
-            return standing.unwrap_or(Estimate::on(&cost::Core::of(self.target)));
+            return standing.unwrap_or_else(|_| Estimate::on(&cost::Core::of(self.target)));
         }
         cost::estimate(&self.graph, &self.kernel, space, self.target)
     }

@@ -280,7 +280,7 @@ impl Space {
             .then_some(Epilogue { row, lane })
     }
 
-    /// Do neighbouring trips of a tile's axis store to adjacent elements?
+    /// Whether a tile axis is contiguous in all stores, so that vector lanes lie along it.
     pub(super) fn is_lane(&self, axis: usize) -> bool {
         let axis = &self.axes[axis];
         axis.kind == AxisType::Upcast && axis.stride == 1 && self.contiguous.contains(&axis.origin)

@@ -119,14 +119,19 @@ fn one_hot(graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>> {
         let value = terms.emit(graph, op, &[position])?;
         let Some(value) = replace(graph, &[value], range, &trip, inside)? else { continue };
         let value = under(graph, op, value[0], inside)?;
-        let left: SmallVec<[NodeId; 4]> =
-            std::iter::once(value).chain(ranges.iter().copied().filter(|&other| other != range)).collect();
-        return match left.as_slice() {
-            [value] => Ok(Some(*value)),
-            _ => graph.add(Op::Reduce, &left, graph.arg(node).clone()).map(Some),
-        };
+        return without(graph, node, range, value).map(Some);
     }
     Ok(None)
+}
+
+/// A Reduce of another value over all but one of its Ranges: the value itself, if that was the only one.
+pub(super) fn without(graph: &mut Graph, node: NodeId, range: NodeId, value: NodeId) -> Result<NodeId> {
+    let others = graph.sources(node)[1..].iter().copied().filter(|&other| other != range);
+    let left: SmallVec<[NodeId; 4]> = std::iter::once(value).chain(others).collect();
+    match left.as_slice() {
+        [value] => Ok(*value),
+        _ => graph.add(Op::Reduce, &left, graph.arg(node).clone()),
+    }
 }
 
 /// The first condition that holds in one trip of a Range.

@@ -1,5 +1,5 @@
-//! Partial selection sort: each pass over a row finds what follows the element before. One kernel for all lengths, whose passes
-//! are vector loops.
+//! Partial selection sort: each pass over a row finds the successor of the last element found. One kernel, with vectorised passes,
+//! serves all lengths.
 
 use crate::kernel::WrittenKernel;
 use crate::ops::arithmetic::eq;
@@ -24,7 +24,7 @@ pub(super) fn columns(b: &mut dyn Builder, words: &Words, k: i64) -> Result<Node
     Ok(kernel(&dtypes, k)?.call(b, &sources)?[0])
 }
 
-/// The kernel for words of these parts. It keeps the complement of the last word that it found in LOCAL memory.
+/// The kernel for words whose parts have these dtypes. LOCAL memory holds the complement of the last word found.
 fn kernel(dtypes: &[DType], k: i64) -> Result<WrittenKernel> {
     let (row, found) = ([Size::With(0, 1)], [Size::Number(k)]);
     let inputs: Vec<_> =

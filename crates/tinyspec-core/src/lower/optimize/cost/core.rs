@@ -1,8 +1,8 @@
-//! The core that a kernel's cycles are counted for.
+//! Throughput and bandwidth of a core, as the cost model uses them.
 
 use tinyspec_backends::{Rates, Target};
 
-/// What a core does in a cycle: the target's [`Rates`] as numbers to divide by.
+/// The target's [`Rates`], per cycle.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(in crate::lower::optimize) struct Core {
     /// Cycles per nanosecond.
@@ -55,7 +55,7 @@ impl Core {
         }
     }
 
-    /// Cycles to fetch what the second-level cache misses, some of which the last-level cache misses, too.
+    /// Cycles for bytes that miss the second-level cache, of which `missed_by_last` miss the last-level cache, too.
     pub fn beyond_second_level(&self, missed: f64, missed_by_last: f64) -> f64 {
         let from_memory = if self.caches[2] == 0.0 { missed } else { missed_by_last.min(missed) };
         (missed - from_memory) / self.bytes[1] + from_memory / self.bytes[2]

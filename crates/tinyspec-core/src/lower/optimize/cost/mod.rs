@@ -36,7 +36,7 @@ const ACROSS: f64 = 2.0;
 const SCALAR_COPY: f64 = 4.0;
 /// The same where the copy is transposed in registers: shuffles, and cache lines that alias.
 const TRANSPOSED_COPY: f64 = 2.0;
-/// Instructions that compute the mask of a copied vector.
+/// Instructions to compute the mask of a vector that is copied under a gate.
 const MASK: f64 = 24.0;
 /// How often a byte passes a cache that cannot hold the copy: the source is read, and the copy allocated, written and read.
 const COPY_PASSES: f64 = 4.0;
@@ -67,7 +67,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Nothing yet, on one thread of a core.
+    /// An estimate of zero, on one thread of a core.
     pub(super) fn on(core: &Core) -> Estimate {
         Estimate {
             clock: core.clock,
@@ -304,7 +304,7 @@ impl<'a> Model<'a> {
                 _ => {
                     let Place { times, parts, lane, .. } = self.place(self.open(node));
                     let vectors = self.size(node) * parts;
-                    // Conditions on indices are tested only at the ends of an axis.
+                    // Only the tiles at the ends of an axis test conditions on indices.
                     let share = lane.filter(|_| self.is_gate(node)).map_or(1.0, |lane| self.share_of_ends(lane));
                     estimate.arithmetic += (times * share * vectors + self.extracted_lanes(node)) / core.arithmetic;
                     body += vectors;
@@ -540,7 +540,7 @@ impl<'a> Model<'a> {
     fn lines(&self, access: &Access) -> f64 {
         let Some(lane) = self.lane(access).filter(|&axis| self.is_contiguous(access, axis)) else { return 1.0 };
         let lanes = self.widths[lane] as i64;
-        // Neighbours that overlap are shifted out of whole vectors, if these are lines.
+        // Where a vector fills a cache line, overlapping neighbours are vector shifts of aligned loads.
         let overlaps = |axis: usize| (1..lanes).contains(&self.step(access, axis).abs());
         let mut others = self.loops.tile(access.open).into_iter().filter(|&axis| axis != lane);
         if !access.is_store && self.target.vector_bytes as f64 >= LINE && others.any(overlaps) {
@@ -570,7 +570,7 @@ impl<'a> Model<'a> {
         (2.0 / tiles).min(1.0)
     }
 
-    /// Is it a condition on indices alone, or made of such?
+    /// Whether a node is a condition computed from indices alone.
     fn is_gate(&self, node: NodeId) -> bool {
         let is_index = |&source: &NodeId| matches!(self.graph.dtype(source), DType::Index | DType::Bool);
         self.graph.dtype(node) == DType::Bool && self.graph.sources(node).iter().all(is_index)
@@ -667,7 +667,7 @@ impl<'a> Model<'a> {
                 .any(|reduction| self.graph.source(reduction.node, 0) == node && self.is_contraction(reduction.node))
     }
 
-    /// Is a Reduce a sum of products, which multiply-adds accumulate?
+    /// Whether a Reduce is a sum of products, accumulated by multiply-adds.
     fn is_contraction(&self, reduce: NodeId) -> bool {
         matches!(self.graph.arg(reduce), Arg::Reduce { op: Op::Add, .. })
             && self.is_product(self.graph.source(reduce, 0))
@@ -683,7 +683,7 @@ impl<'a> Model<'a> {
         let inside = self.accesses.iter().filter(|access| !access.is_store && access.open & !open == 0);
         let mut operands: SmallVec<[f64; 4]> = inside.map(|access| self.place(access.open).parts).collect();
         operands.sort_by(f64::total_cmp);
-        // Each vector of an operand alone is used once.
+        // A single operand has no vectors to reuse.
         let kept = if let [least, _, ..] = operands[..] { least } else { 0.0 };
         (accumulators + kept + 1.0 - self.target.vector_registers as f64).max(0.0)
     }

@@ -108,7 +108,7 @@ impl Rebuild<'_> {
             trips.map(|trips| 1i64 << trips.trailing_zeros()).max().unwrap_or(1)
         };
         let is_along_terms = lanes(AxisType::Unroll) > lanes(AxisType::Upcast);
-        // Where a window of the tile's lanes and one of its rows are copied, the lanes are innermost, whichever taps come last.
+        // If windows along rows and along lanes are copied, the lanes are innermost, whatever the order of the taps.
         let has_lanes = |group: &Group| group.steps.iter().any(|step| self.space.is_lane(step.0));
         let place = |group: &Group| {
             let unit = std::cmp::Reverse(group.unit);
