@@ -11,8 +11,9 @@ mod cost;
 mod counted;
 pub(super) mod delinearize;
 pub(crate) mod descent;
-pub mod heuristics;
+mod heuristics;
 mod kernel;
+mod local;
 pub(crate) mod moves;
 mod nans;
 pub(crate) mod online;
@@ -45,6 +46,7 @@ use super::pass::{self, Form, Observe, Pass, Stage, pass};
 use online::Online;
 use rebuild::Copies;
 use smallvec::SmallVec;
+use space::OwnLoops;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Graph, NodeId, Result};
 use transforms::{Block, Scatter};
@@ -75,6 +77,8 @@ pub struct Scheduled {
 pub struct Scheduler<'t> {
     graph: Graph,
     kernel: Kernel,
+    /// Its axes without a schedule.
+    whole: Space,
     online: Option<Online>,
     /// The kernel as loops over the terms of sums at places, if all its results are such sums.
     scattered: Option<NodeId>,
@@ -109,7 +113,9 @@ impl<'t> Scheduler<'t> {
         kernel.product = kernel.product.filter(|_| !is_strict);
         kernel.recomputed = recomputation::find(&mut graph, &kernel, target)?;
         kernel.without_nans = nans::find(&mut graph, &kernel, target)?;
-        Ok(Scheduler { graph, kernel, online, scattered, target })
+        let lengths = online.as_ref().map(|online| online.lengths().clone());
+        let whole = Space::new(&graph, &kernel, target, lengths, scattered.is_some());
+        Ok(Scheduler { graph, kernel, whole, online, scattered, target })
     }
 
     /// Reads the kernel as it is: for a schedule without ops.
@@ -119,7 +125,8 @@ impl<'t> Scheduler<'t> {
     pub(crate) fn plain(mut graph: Graph, sink: NodeId, target: &'t Target) -> Result<Scheduler<'t>> {
         let sink = rename::rename(&mut graph, sink)?;
         let kernel = Kernel::new(&mut graph, sink)?;
-        Ok(Scheduler { graph, kernel, online: None, scattered: None, target })
+        let whole = Space::new(&graph, &kernel, target, None, false);
+        Ok(Scheduler { graph, kernel, whole, online: None, scattered: None, target })
     }
 
     /// What is known of the kernel.
@@ -143,7 +150,7 @@ impl<'t> Scheduler<'t> {
             (_, Some(_)) => vec![Scatter.into()],
             (Some(online), None) => vec![Block(online.cheapest(self.target)).into()],
             (None, None) => {
-                let mut ops = descent::improve(self, heuristics::choose(&self.graph, &self.kernel, self.target));
+                let mut ops = descent::improve(self, self.by_rules());
                 if let Ok(mut space) = self.space(&ops) {
                     let values = heuristics::values(&self.graph, &self.kernel, &mut space, self.target);
                     ops.extend(values.into_iter().map(OptOp::from));
@@ -156,14 +163,17 @@ impl<'t> Scheduler<'t> {
         }
     }
 
+    /// The schedule that the hand-written rules choose.
+    fn by_rules(&self) -> Vec<OptOp> {
+        heuristics::choose(&self.graph, &self.kernel, self.whole.clone(), self.target)
+    }
+
     /// The axes after some ops, left to right.
     ///
     /// # Errors
     /// When an op does not fit the axes it finds.
     pub fn space(&self, ops: &[OptOp]) -> Result<Space> {
-        let mut space = Space::new(&self.graph, &self.kernel, self.target);
-        space.lengths = self.online.as_ref().map(|online| online.lengths().clone());
-        space.can_scatter = self.scattered.is_some();
+        let mut space = self.whole.clone();
         for op in ops {
             space.apply(op)?;
         }
@@ -185,14 +195,14 @@ impl<'t> Scheduler<'t> {
 
     /// What the kernel would cost with these axes.
     pub fn estimate(&self, space: &Space) -> Estimate {
-        if let (Some(blocking), Some(online)) = (space.blocks, &self.online) {
-            return online.estimate(blocking, self.target);
+        match (space.own_loops, &self.online, self.scattered) {
+            (Some(OwnLoops::Blocks(blocking)), Some(online), _) => online.estimate(blocking, self.target),
+            (Some(OwnLoops::Scatter), _, Some(sink)) => {
+                let standing = cost::standing::estimate(&self.graph, sink, self.target);
+                standing.unwrap_or_else(|_| Estimate::on(&cost::Core::of(self.target)))
+            }
+            _ => cost::estimate(&self.graph, &self.kernel, space, self.target),
         }
-        if let Some(sink) = self.scattered.filter(|_| space.scatters) {
-            let standing = cost::standing::estimate(&self.graph, sink, self.target);
-            return standing.unwrap_or_else(|_| Estimate::on(&cost::Core::of(self.target)));
-        }
-        cost::estimate(&self.graph, &self.kernel, space, self.target)
     }
 
     /// Do Ranges alone decide, linearly, where the kernel reads and writes?
@@ -207,8 +217,7 @@ impl<'t> Scheduler<'t> {
 
     /// A lower bound on the time of any schedule on one thread, by the same cost model.
     fn bound(&self) -> Estimate {
-        let space = Space::new(&self.graph, &self.kernel, self.target);
-        cost::bound(&self.graph, &self.kernel, &space, self.target)
+        cost::bound(&self.graph, &self.kernel, &self.whole, self.target)
     }
 
     /// The kernel over these axes as one that stands alone: its graph and its new `Sink`. Copies that a kernel before it
@@ -226,14 +235,18 @@ impl<'t> Scheduler<'t> {
     /// # Errors
     /// When it is not in range form.
     pub fn build_all(mut self, space: &Space) -> Result<Scheduled> {
-        if let (Some(blocking), Some(online)) = (space.blocks, self.online) {
-            let (graph, sink) = online.build(blocking, self.target)?;
-            return Ok(Scheduled { graph, sink, copies: Copies::new() });
+        match (space.own_loops, self.online, self.scattered) {
+            (Some(OwnLoops::Blocks(blocking)), Some(online), _) => {
+                let (graph, sink) = online.build(blocking, self.target)?;
+                Ok(Scheduled { graph, sink, copies: Copies::new() })
+            }
+            (Some(OwnLoops::Scatter), _, Some(sink)) => {
+                Ok(Scheduled { graph: self.graph, sink, copies: Copies::new() })
+            }
+            _ => {
+                let (sink, copies) = rebuild::rebuild(&mut self.graph, &self.kernel, space, self.target)?;
+                Ok(Scheduled { graph: self.graph, sink, copies })
+            }
         }
-        if let Some(sink) = self.scattered.filter(|_| space.scatters) {
-            return Ok(Scheduled { graph: self.graph, sink, copies: Copies::new() });
-        }
-        let (sink, copies) = rebuild::rebuild(&mut self.graph, &self.kernel, space, self.target)?;
-        Ok(Scheduled { graph: self.graph, sink, copies })
     }
 }

@@ -1,17 +1,18 @@
 //! Rebuilds a kernel over the axes of a schedule, in one sweep.
 
 mod before;
-mod epilogue;
-mod interchange;
 mod packed_dot;
 mod pipeline;
 mod recomputation;
 mod stage;
+mod sums;
 
 use super::kernel::{Access, Kernel, is_index, slot};
+use super::local::Local;
 use super::nans;
 use super::partition::{self, Copied};
 use super::space::Space;
+use super::transforms::Stage;
 use crate::lower::fold::{self, both, identity};
 use crate::lower::live::RangeSet;
 use crate::lower::loops::closed;
@@ -21,7 +22,7 @@ use stage::Form;
 use tinyspec_backends::Target;
 use tinyspec_ir::affine::{Affine, less};
 use tinyspec_ir::ops::arithmetic;
-use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
+use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
 
 /// A kernel that fills a temporary for another one. The temporaries are Params behind those of the kernel that reads them, in
 /// the order of the kernels that fill them.
@@ -127,18 +128,22 @@ impl Rebuild<'_> {
         if let Some(row) = self.space.pipelined.and_then(|axis| self.axes[axis]) {
             return pipeline::pipeline(graph, sink, row);
         }
-        let sink = interchange::around(graph, sink, &self.axes.iter().copied().flatten().collect::<Vec<_>>())?;
-        let epilogue = self.space.epilogue().filter(|_| self.space.stages_sums);
-        match epilogue.and_then(|epilogue| Some((self.axes[epilogue.row]?, self.axes[epilogue.lane]?))) {
-            Some((row, lane)) => epilogue::by_rows(graph, sink, self.next_local, (row, lane)),
-            None => Ok(sink),
-        }
+        let axes: Vec<NodeId> = self.axes.iter().copied().flatten().collect();
+        let epilogue = self.space.epilogue().filter(|_| self.space.staged.contains(&Stage::Sums));
+        let tile = epilogue.and_then(|epilogue| Some((self.axes[epilogue.row]?, self.axes[epilogue.lane]?)));
+        sums::stage(graph, sink, &axes, tile, self.next_local)
     }
 
     fn range(&mut self, graph: &mut Graph, bound: NodeId, kind: AxisType) -> Result<NodeId> {
         let range = graph.range(bound, self.next_range, kind)?;
         self.next_range += 1;
         Ok(range)
+    }
+
+    /// A LOCAL buffer in the next slot.
+    fn local(&mut self, graph: &mut Graph, dtype: DType, elements: i64) -> Result<Local> {
+        self.next_local += 1;
+        Local::new(graph, self.next_local - 1, dtype, elements)
     }
 
     fn make_axes(&mut self, graph: &mut Graph) -> Result<()> {
@@ -189,7 +194,7 @@ impl Rebuild<'_> {
             return Ok(());
         }
         let kernel = self.kernel;
-        let repeat = self.space.kept.iter().map(|&kept| &kernel.recomputed[kept]).find(|repeat| repeat.again == node);
+        let repeat = self.space.kept().map(|kept| &kernel.recomputed[kept]).find(|repeat| repeat.again == node);
         if let Some(kept) = repeat.map(|repeat| self.keep(graph, repeat)).transpose()?.flatten() {
             self.new[node.index()] = Some(kept);
             return Ok(());
@@ -334,12 +339,12 @@ impl Rebuild<'_> {
             Some(&gate) => Some(self.value(graph, gate)?),
             None => None,
         };
-        let staged = self.space.stages.iter().find(|stage| Some(stage.slot) == slot(graph, buffer));
-        if let Some(&staged) = staged {
+        let packing = slot(graph, buffer).and_then(|slot| self.space.packing(slot));
+        if let Some(packing) = packing {
             // Converted while it is copied: once an element, not once a use.
             let cast = self.kernel.widened(graph, node);
             let form = cast.map_or(Form::Same, Form::Cast);
-            if let Some(new) = self.stage(graph, access, &index, (alt, old.get(2).copied()), form, staged)? {
+            if let Some(new) = self.stage(graph, access, &index, (alt, old.get(2).copied()), form, packing)? {
                 self.new[node.index()] = Some(new);
                 let gate = gate.filter(|_| graph.dtype(new) == graph.dtype(alt));
                 self.masked.extend(gate.map(|gate| (new, (gate, alt))));
@@ -444,7 +449,6 @@ impl Rebuild<'_> {
     }
 }
 
-/// A load that leaves memory alone where `gate` is false.
 /// Reduces a value over these loops. Without loops it is the only term, and the result.
 fn reduced(graph: &mut Graph, value: NodeId, loops: &[NodeId], arg: Arg) -> Result<NodeId> {
     if loops.is_empty() {
@@ -454,6 +458,7 @@ fn reduced(graph: &mut Graph, value: NodeId, loops: &[NodeId], arg: Arg) -> Resu
     graph.add(Op::Reduce, &sources, arg)
 }
 
+/// A load that leaves memory alone where `gate` is false.
 fn gated_load(graph: &mut Graph, buffer: NodeId, index: &Affine, alt: NodeId, gate: Option<NodeId>) -> Result<NodeId> {
     let arg = Arg::Load { device: None, addrspace: AddrSpace::Reg };
     let index = index.emit(graph)?;
@@ -463,15 +468,4 @@ fn gated_load(graph: &mut Graph, buffer: NodeId, index: &Affine, alt: NodeId, ga
         Some(gate) if graph.as_int(gate).is_none() => graph.add(Op::Load, &[place, alt, gate], arg),
         _ => graph.add(Op::Load, &[place], arg),
     }
-}
-
-/// The element of a buffer at some places, each of as many as stand beside it; the last counts single elements.
-fn element(graph: &mut Graph, buffer: NodeId, places: &[(NodeId, i64)]) -> Result<NodeId> {
-    let (mut index, mut stride) = (Affine::number(0), 1);
-    for &(place, count) in places.iter().rev() {
-        index = index.plus(&Affine::leaf(graph, place).scale(stride));
-        stride *= count;
-    }
-    let index = index.emit(graph)?;
-    graph.add(Op::Index, &[buffer, index], Arg::None)
 }

@@ -1,11 +1,15 @@
 //! The iteration space of a kernel: its axes in loop order, and how the original ranges follow from them.
 
+mod facts;
+
 use super::axis::{Axis, AxisName};
 use super::kernel::{Kernel, is_index};
 use super::online::{Blocking, Lengths};
 use super::refusal::Refusal;
-use super::transforms::{Copier, OptOp, Split};
-use crate::lower::{live, loops};
+use super::transforms::{Copier, OptOp, Split, Stage};
+use crate::lower::live;
+use facts::Facts;
+use std::sync::Arc;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Arg, AxisType, DType, Graph, NodeId, Op};
 
@@ -25,15 +29,24 @@ pub(crate) struct Origin {
     pub merged: bool,
 }
 
-/// A Param that is copied.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Staged {
+/// A Param that is packed, as [`Stage::Param`] says.
+#[derive(Clone, Copy)]
+pub(crate) struct Packing {
     /// Its slot.
     pub slot: u32,
-    /// The loop inside which the copy is made; `None` for the root of the kernel.
+    /// The loop inside which it is copied; `None` for the root of the kernel.
     pub at: Option<AxisName>,
-    /// Who makes the copy.
+    /// Who copies it.
     pub by: Copier,
+}
+
+/// Loops that a transform writes itself, in place of the axes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum OwnLoops {
+    /// Online-softmax tiling.
+    Blocks(Blocking),
+    /// A loop over the terms of sums at places that data name.
+    Scatter,
 }
 
 /// The axes of a register tile that an epilogue by rows walks.
@@ -45,106 +58,50 @@ pub(crate) struct Epilogue {
     pub lane: usize,
 }
 
-/// Axes in loop order: output axes first, then those of reductions, unless swapped.
+/// The iteration space of a kernel under a schedule: axes in loop order, those over results first, then those of reductions, unless
+/// swapped; and what else the schedule decides.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Space {
     /// The axes.
     pub axes: Vec<Axis>,
     pub(crate) origins: Vec<Origin>,
-    /// The copies of Params.
-    pub(crate) stages: Vec<Staged>,
-    /// The repeated values that are kept, by their numbers.
-    pub(crate) kept: Vec<usize>,
-    /// The sums of the register tile go through LOCAL memory.
-    pub(crate) stages_sums: bool,
+    /// The values in LOCAL memory.
+    pub(crate) staged: Vec<Stage>,
     /// The original range of which several trips make a word.
     pub(crate) words: Option<usize>,
     /// The loop that is software-pipelined.
     pub(crate) pipelined: Option<usize>,
     /// The loop over terms that is partitioned where conditions change.
     pub(crate) partitioned: Option<usize>,
-    /// The original ranges that conditions bound.
-    pub(super) bounded: Vec<usize>,
-    /// Blocks that sums are made in, instead of the axes.
-    pub(crate) blocks: Option<Blocking>,
-    /// A loop over terms adds each to its place, instead of the axes.
-    pub(crate) scatters: bool,
-    /// All results are sums at places that data name.
-    pub(crate) can_scatter: bool,
-    /// A kernel that runs before can make copies.
-    pub(crate) can_copy_before: bool,
-    /// What blocks have to fit, where there can be any.
-    pub(crate) lengths: Option<Lengths>,
+    /// Loops in place of the axes.
+    pub(crate) own_loops: Option<OwnLoops>,
     /// Stores bypass the caches.
     pub(crate) nontemporal: bool,
     /// Neither LOCAL memory nor workgroups of several threads.
     pub(super) no_locals: bool,
-    /// Some Reduce grows from trip to trip.
-    pub(super) carries: bool,
-    /// All Reduces are over the same ranges and vary with all outputs, so that loops over these ranges can be around those over
-    /// outputs.
-    alike: bool,
-    /// Params that may be staged: read, never written.
-    params: Vec<u32>,
-    /// The repeated values: which others each needs, and which it overlaps.
-    repeats: Vec<(u64, u64)>,
-    /// The origins that all stores of the only nest are contiguous in.
-    contiguous: Vec<usize>,
-    /// Ranges that words can be made along.
-    pub(super) word_ranges: Vec<NodeId>,
-    /// What words hold.
-    pub(super) numbers: Option<DType>,
-    /// The device has workgroups; else its threads share the one GLOBAL axis.
-    workgroups: bool,
-    /// The origins of each loop nest.
-    nests: Vec<Vec<usize>>,
-    /// The origins of each Reduce.
-    reductions: Vec<Vec<usize>>,
+    facts: Arc<Facts>,
 }
 
 impl Space {
-    pub(crate) fn new(graph: &Graph, kernel: &Kernel, target: &Target) -> Space {
-        let params = kernel.only_read(graph);
-        let word_ranges = kernel.product.iter().flat_map(|product| product.ranges.iter().copied()).collect();
-        // Where the target has no instruction, it is decomposed.
-        let numbers =
-            kernel.product.as_ref().and_then(|product| product.on(target).or(product.numbers.last().copied()));
-        let carries = kernel.reductions.iter().any(|reduction| reduction.carried.is_some());
-        let mut reduced = kernel.reductions.iter().map(|reduction| &reduction.ranges);
-        let first = reduced.next();
-        let vary =
-            |range: &NodeId| kernel.reductions.iter().all(|reduction| reduction.outer & kernel.live.bit(*range) != 0);
-        let alike = first.is_some_and(|first| reduced.all(|other| other == first))
-            && matches!(&kernel.nests[..], [nest] if nest.ranges.iter().all(vary));
-        let (axes, origins, stages) = (Vec::new(), Vec::new(), Vec::new());
-        let (words, pipelined, blocks, lengths) = (None, None, None, None);
+    /// The axes of a kernel without a schedule. `lengths` are what online-softmax tiling needs to know, where the kernel has that form.
+    pub(crate) fn new(
+        graph: &Graph,
+        kernel: &Kernel,
+        target: &Target,
+        lengths: Option<Lengths>,
+        can_scatter: bool,
+    ) -> Space {
         let mut space = Space {
-            axes,
-            origins,
-            stages,
-            words,
-            pipelined,
-            blocks,
-            lengths,
+            axes: Vec::new(),
+            origins: Vec::new(),
+            staged: Vec::new(),
+            words: None,
+            pipelined: None,
             partitioned: None,
-            bounded: Vec::new(),
-            kept: Vec::new(),
-            stages_sums: false,
-            scatters: false,
-            can_scatter: false,
-            can_copy_before: target.workgroups.is_none() && !loops::has_dims(graph, kernel.sink),
+            own_loops: None,
             nontemporal: false,
             no_locals: false,
-            carries,
-            alike,
-            params,
-            repeats: kernel.recomputed.iter().map(|repeat| (repeat.needs, repeat.overlaps)).collect(),
-            contiguous: Vec::new(),
-            word_ranges,
-            numbers,
-            workgroups: target.workgroups.is_some(),
-            nests: Vec::new(),
-            reductions: Vec::new(),
+            facts: Arc::default(),
         };
         for nest in &kernel.nests {
             space.add(graph, kernel, &nest.ranges, AxisType::Loop);
@@ -152,16 +109,8 @@ impl Space {
         for reduction in &kernel.reductions {
             space.add(graph, kernel, &reduction.ranges, AxisType::Reduce);
         }
-        let origins = |ranges: &[NodeId]| ranges.iter().filter_map(|&range| space.origin(range)).collect();
-        let nests = kernel.nests.iter().map(|nest| origins(&nest.ranges)).collect();
-        let reductions = kernel.reductions.iter().map(|reduction| origins(&reduction.ranges)).collect();
-        let contiguous = (0..space.origins.len()).filter(|&origin| {
-            let mut stores = kernel.accesses.iter().filter(|access| access.is_store);
-            stores.all(|store| store.index.coefficient(space.origins[origin].range) == 1)
-        });
-        let contiguous = contiguous.collect();
-        let bounded = kernel.bounded().filter_map(|bounded| space.origin(bounded.range)).collect();
-        Space { bounded, nests, reductions, contiguous, ..space }
+        let facts = Facts { lengths, can_scatter, ..Facts::of(graph, kernel, target, &space) };
+        Space { facts: Arc::new(facts), ..space }
     }
 
     /// Adds the ranges of one nest or reduction, merging neighbours that every access walks as if they were one.
@@ -197,7 +146,7 @@ impl Space {
 
     /// Does the schedule write all loops itself?
     pub(crate) fn has_own_loops(&self) -> bool {
-        self.blocks.is_some() || self.scatters
+        self.own_loops.is_some()
     }
 
     /// The op that gives the outermost loop to the threads; none where several nests follow each other.
@@ -206,61 +155,81 @@ impl Space {
         if self.has_own_loops() || self.axes.iter().any(|axis| axis.kind == AxisType::Global) {
             return None;
         }
-        let axis = self.axes.iter().find(|axis| is_loop(axis)).filter(|_| self.nests.len() == 1)?;
+        let axis = self.axes.iter().find(|axis| is_loop(axis)).filter(|_| self.facts.nests.len() == 1)?;
         let factor = axis.trips?;
         Some(Split { axis: axis.name(), factor, target: AxisType::Global, top: true }.into())
     }
 
     /// Params that can be copied.
     pub(crate) fn params(&self) -> &[u32] {
-        &self.params
+        &self.facts.params
     }
 
-    /// Is this Param read from a copy?
-    pub(crate) fn is_staged(&self, slot: u32) -> bool {
-        self.stages.iter().any(|stage| stage.slot == slot)
+    /// How a Param is packed, if it is.
+    pub(crate) fn packing(&self, slot: u32) -> Option<Packing> {
+        self.packings().find(|packing| packing.slot == slot)
     }
 
     /// The same axes, but each thread copies for itself what a copy kernel would.
     pub(super) fn without_copies_before(&self) -> Space {
         let mut space = self.clone();
-        for stage in space.stages.iter_mut().filter(|stage| stage.by == Copier::Kernel) {
-            stage.by = Copier::Loops;
+        for stage in &mut space.staged {
+            if let Stage::Param { by: by @ Copier::Kernel, .. } = stage {
+                *by = Copier::Loops;
+            }
         }
         space
     }
 
+    /// The Params that are packed.
+    fn packings(&self) -> impl Iterator<Item = Packing> {
+        self.staged.iter().filter_map(|stage| match *stage {
+            Stage::Param { slot, at, by } => Some(Packing { slot, at, by }),
+            _ => None,
+        })
+    }
+
+    /// The repeated values that are kept, by their numbers.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = usize> {
+        self.staged.iter().filter_map(|stage| match *stage {
+            Stage::Value(number) => Some(number),
+            _ => None,
+        })
+    }
+
     /// Does anything go through LOCAL memory?
     fn uses_locals(&self) -> bool {
-        !self.stages.is_empty() || !self.kept.is_empty() || self.stages_sums
+        !self.staged.is_empty()
     }
 
     /// May this repeated value be kept beside those that are?
     pub(super) fn may_keep(&self, repeat: usize) -> bool {
-        let Some(&(_, overlaps)) = self.repeats.get(repeat) else { return false };
-        if self.kept.contains(&repeat) || self.kept.iter().any(|&kept| overlaps >> kept & 1 == 1) {
+        let repeats = &self.facts.repeats;
+        let Some(&(_, overlaps)) = repeats.get(repeat) else { return false };
+        let kept = self.kept().fold(0, |set: u64, kept| set | 1 << kept);
+        let among = kept | 1 << repeat;
+        if kept == among || kept & overlaps != 0 {
             return false;
         }
-        let among = self.kept.iter().fold(1 << repeat, |set: u64, &kept| set | 1 << kept);
         let (mut reached, mut open) = (0u64, vec![repeat]);
         while let Some(next) = open.pop() {
-            let more = self.repeats[next].0 & among & !reached;
+            let more = repeats[next].0 & among & !reached;
             reached |= more;
-            open.extend((0..self.repeats.len()).filter(|&other| more >> other & 1 == 1));
+            open.extend((0..repeats.len()).filter(|&other| more >> other & 1 == 1));
         }
         reached >> repeat & 1 == 0
     }
 
     /// The repeated values that may still be kept.
     pub(super) fn keepable(&self) -> impl Iterator<Item = usize> {
-        (0..self.repeats.len()).filter(|&repeat| self.may_keep(repeat))
+        (0..self.facts.repeats.len()).filter(|&repeat| self.may_keep(repeat))
     }
 
     /// The axes by which an epilogue of the register tile can go row by row.
     pub(crate) fn epilogue(&self) -> Option<Epilogue> {
-        let [nest] = &self.nests[..] else { return None };
-        if self.reductions.is_empty() || self.carries || self.workgroups || self.pipelined.is_some() || self.sums_rows()
-        {
+        let [nest] = &self.facts.nests[..] else { return None };
+        let Facts { reductions, carries, workgroups, .. } = &*self.facts;
+        if reductions.is_empty() || *carries || *workgroups || self.pipelined.is_some() || self.sums_rows() {
             return None;
         }
         let mut tile: Vec<usize> = Vec::new();
@@ -283,12 +252,13 @@ impl Space {
     /// Whether a tile axis is contiguous in all stores, so that vector lanes lie along it.
     pub(super) fn is_lane(&self, axis: usize) -> bool {
         let axis = &self.axes[axis];
-        axis.kind == AxisType::Upcast && axis.stride == 1 && self.contiguous.contains(&axis.origin)
+        axis.kind == AxisType::Upcast && axis.stride == 1 && self.facts.contiguous.contains(&axis.origin)
     }
 
     /// Can a loop over terms be around a loop over results? The results of a trip are in memory then.
     pub(crate) fn can_sum_rows(&self) -> bool {
-        self.alike && !self.carries && !self.uses_locals() && self.words.is_none() && self.pipelined.is_none()
+        let Facts { alike, carries, .. } = *self.facts;
+        alike && !carries && !self.uses_locals() && self.words.is_none() && self.pipelined.is_none()
     }
 
     /// Refuses what cannot follow once a loop over terms is around one over results.
@@ -306,6 +276,41 @@ impl Space {
     /// Position of an original range.
     pub(crate) fn origin(&self, range: NodeId) -> Option<usize> {
         self.origins.iter().position(|origin| origin.range == range)
+    }
+
+    /// What online-softmax tiling needs to know, where the kernel has that form.
+    pub(super) fn lengths(&self) -> Option<&Lengths> {
+        self.facts.lengths.as_ref()
+    }
+
+    /// Can all results be summed by a loop over their terms?
+    pub(super) fn can_scatter(&self) -> bool {
+        self.facts.can_scatter
+    }
+
+    /// Can a kernel that runs before make copies?
+    pub(crate) fn can_copy_before(&self) -> bool {
+        self.facts.can_copy_before
+    }
+
+    /// Is some Reduce loop-carried?
+    pub(super) fn carries(&self) -> bool {
+        self.facts.carries
+    }
+
+    /// Can words be made along a Range?
+    pub(super) fn has_words_along(&self, range: NodeId) -> bool {
+        self.facts.word_ranges.contains(&range)
+    }
+
+    /// What words hold, where there can be any.
+    pub(super) fn numbers(&self) -> Option<DType> {
+        self.facts.numbers
+    }
+
+    /// Do conditions bound the original range at a position?
+    pub(super) fn is_bounded(&self, origin: usize) -> bool {
+        self.facts.bounded.contains(&origin)
     }
 
     /// Every axis is as it was, but for their order.
@@ -341,8 +346,8 @@ impl Space {
     }
 
     /// How many of the axes, the outermost ones, are around the copy of a Param.
-    pub(crate) fn around(&self, staged: &Staged) -> usize {
-        staged.at.and_then(|at| self.position(at).ok()).map_or(0, |position| position + 1)
+    pub(crate) fn around(&self, packing: &Packing) -> usize {
+        packing.at.and_then(|at| self.position(at).ok()).map_or(0, |position| position + 1)
     }
 
     /// Positions of the serial loops that have more than one trip.
@@ -354,20 +359,20 @@ impl Space {
     /// What holds between any two ops.
     pub(super) fn check(&self) -> Result<(), Refusal> {
         let is_local = |axis: &Axis| axis.kind.is_within_workgroup();
-        if self.stages_sums && self.epilogue().is_none() {
+        if self.staged.contains(&Stage::Sums) && self.epilogue().is_none() {
             return Err(Refusal::NoEpilogue);
         }
         if self.no_locals && (self.uses_locals() || self.sums_rows() || self.axes.iter().any(is_local)) {
             return Err(Refusal::NoLocals);
         }
-        if self.partitioned.is_some() && self.stages.iter().any(|stage| stage.by == Copier::First) {
+        if self.partitioned.is_some() && self.packings().any(|packing| packing.by == Copier::First) {
             return Err(Refusal::PartitionedCopy);
         }
         let elements = self.tile();
         if elements > LARGEST_TILE {
             return Err(Refusal::Tile { elements, most: LARGEST_TILE });
         }
-        if self.workgroups { Ok(()) } else { self.check_threads() }
+        if self.facts.workgroups { Ok(()) } else { self.check_threads() }
     }
 
     /// Without workgroups the threads share the outermost loop, and nothing else is parallel.
@@ -379,7 +384,7 @@ impl Space {
         let loops = || self.axes.iter().filter(|axis| axis.trips != Some(1) && !axis.is_tile());
         match loops().filter(|axis| axis.kind == AxisType::Global).count() {
             0 => Ok(()),
-            _ if self.nests.len() > 1 => Err(Refusal::SeveralNests(self.nests.len())),
+            _ if self.facts.nests.len() > 1 => Err(Refusal::SeveralNests(self.facts.nests.len())),
             1 if loops().next().is_some_and(|axis| axis.kind == AxisType::Global) => Ok(()),
             1 => Err(Refusal::GlobalInside),
             _ => Err(Refusal::SecondGlobal),
@@ -396,7 +401,7 @@ impl Space {
             };
             all.iter().map(of).max().unwrap_or(1)
         };
-        most(&self.nests, AxisType::Upcast).saturating_mul(most(&self.reductions, AxisType::Unroll))
+        most(&self.facts.nests, AxisType::Upcast).saturating_mul(most(&self.facts.reductions, AxisType::Unroll))
     }
 }
 

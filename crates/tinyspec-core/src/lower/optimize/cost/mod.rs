@@ -642,7 +642,7 @@ impl<'a> Model<'a> {
     fn stage(&self, access: &Access) -> Option<usize> {
         // An access that is not affine reads no copy.
         let slot = slot(self.graph, access.buffer).filter(|_| !access.is_store && access.irregular == 0)?;
-        self.space.stages.iter().find(|stage| stage.slot == slot).map(|stage| self.space.around(stage))
+        self.space.packing(slot).map(|packing| self.space.around(&packing))
     }
 
     fn walk(&self, access: &Access) -> Walk {

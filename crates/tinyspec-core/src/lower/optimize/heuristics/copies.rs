@@ -14,7 +14,7 @@ const LEAST_BYTES: i64 = 1 << 17;
 /// Assigns to copy kernels the large copies that each thread would otherwise make for itself. `space` is the result of `ops`.
 pub(in super::super) fn share_copies(graph: &Graph, kernel: &Kernel, space: Space, ops: &mut [OptOp], target: &Target) {
     let is_shared = space.axes.iter().any(|axis| axis.kind == AxisType::Global && axis.trips != Some(1));
-    if target.threads <= 1 || !space.can_copy_before || !is_shared {
+    if target.threads <= 1 || !space.can_copy_before() || !is_shared {
         return;
     }
     let planner = Planner { graph, kernel, target, space, ops: Vec::new() };
@@ -30,8 +30,8 @@ pub(in super::super) fn share_copies(graph: &Graph, kernel: &Kernel, space: Spac
 impl Planner<'_> {
     /// Is the copy of a Param large, invariant in the loops around it, and does it have work for every thread?
     fn is_worth_a_kernel(&self, of: u32) -> bool {
-        let Some(staged) = self.space.stages.iter().find(|staged| staged.slot == of) else { return false };
-        let around = &self.space.axes[..self.space.around(staged)];
+        let Some(packing) = self.space.packing(of) else { return false };
+        let around = &self.space.axes[..self.space.around(&packing)];
         let reads = |access: &usize| slot(self.graph, self.kernel.accesses[*access].buffer) == Some(of);
         let is_worth = |number: usize| {
             let access = &self.kernel.accesses[number];

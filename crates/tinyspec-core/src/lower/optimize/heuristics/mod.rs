@@ -26,9 +26,9 @@ use crate::lower::optimize::transforms::{OptOp, Padto, Split, Swap};
 use tinyspec_backends::Target;
 use tinyspec_ir::{AxisType, Graph, NodeId, Op};
 
-/// The schedule of a kernel for this target.
-pub fn choose(graph: &Graph, kernel: &Kernel, target: &Target) -> Vec<OptOp> {
-    let mut planner = Planner { graph, kernel, target, space: Space::new(graph, kernel, target), ops: Vec::new() };
+/// The schedule of a kernel for this target; `space` is its axes without one.
+pub(super) fn choose(graph: &Graph, kernel: &Kernel, space: Space, target: &Target) -> Vec<OptOp> {
+    let mut planner = Planner { graph, kernel, target, space, ops: Vec::new() };
     if let Some(stores) = nontemporal(graph, kernel, target) {
         planner.apply(stores);
     }

@@ -58,11 +58,12 @@ fn is_long(graph: &Graph, kernel: &Kernel, space: &Space, target: &Target) -> bo
             }
             // What is staged is read where it was filled, before the epilogue.
             Op::Load
-                if slot(graph, graph.source(graph.source(node, 0), 0)).is_some_and(|slot| space.is_staged(slot)) =>
+                if slot(graph, graph.source(graph.source(node, 0), 0))
+                    .is_some_and(|slot| space.packing(slot).is_some()) =>
             {
                 return false;
             }
-            _ if space.kept.iter().any(|&kept| kernel.recomputed[kept].again == node) => return false,
+            _ if space.kept().any(|kept| kernel.recomputed[kept].again == node) => return false,
             _ => {}
         }
         graph.sources(node).iter().for_each(|source| needed[source.index()] = true);

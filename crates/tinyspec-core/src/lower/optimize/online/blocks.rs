@@ -1,11 +1,12 @@
 //! The loops: strips of lanes outside, blocks of the streamed Range inside.
 
 use super::blocking::{Blocking, Lengths, Piece, pieces};
-use super::bodies::{Local, Nest, Places, Run};
+use super::bodies::{Nest, Places, Run};
 use super::form::{Form, Greatest};
 use super::hidden::{self, Rest};
 use crate::lower::live;
 use crate::lower::loops::{closed, grouped};
+use crate::lower::optimize::local::Local;
 use crate::lower::optimize::{bounds, nans};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -301,7 +302,7 @@ impl Blocks<'_, '_> {
 
     /// A loop over blocks.
     fn segment(&mut self, segment: &Segment) -> Result<()> {
-        let outside = (self.scores.clone(), self.matrices.clone(), self.greatest.clone(), self.sums.clone());
+        let outside = (self.scores, self.matrices.clone(), self.greatest, self.sums.clone());
         for &range in &segment.around {
             self.every(range)?;
         }
@@ -459,7 +460,7 @@ impl Blocks<'_, '_> {
                 }
                 continue;
             };
-            let mut local = local.clone();
+            let mut local = *local;
             for (rows, terms) in runs {
                 let at = segment.start.plus(&terms.at);
                 let places = places.with(nest.graph, streamed, &at)?.with(nest.graph, row, &rows.at)?;

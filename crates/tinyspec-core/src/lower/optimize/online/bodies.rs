@@ -2,11 +2,12 @@
 
 use crate::lower::live::next_range_id;
 use crate::lower::loops::closed;
+use crate::lower::optimize::local::Local;
 use crate::lower::replace::replace;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use tinyspec_ir::affine::Affine;
-use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, AxisType, Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 /// A run of positions along an axis: `start + outer · height + inner`.
 #[derive(Clone)]
@@ -15,13 +16,6 @@ pub(super) struct Run {
     pub at: Affine,
     /// Its Ranges, outer ones first.
     pub ranges: SmallVec<[NodeId; 2]>,
-}
-
-/// A LOCAL buffer: each lane has places of its own.
-#[derive(Clone)]
-pub(super) struct Local {
-    /// The buffer after all that was done to it.
-    now: NodeId,
 }
 
 /// The nest while it grows.
@@ -71,34 +65,27 @@ impl<'a> Nest<'a> {
     }
 
     pub fn local(&mut self, rows: i64) -> Result<Local> {
-        let size = self.graph.shape(&[(rows * self.width).into()])?;
-        let arg = Arg::Buffer { slot: self.next_slot, dtype: DType::F32, device: None, addrspace: AddrSpace::Local };
         self.next_slot += 1;
-        let mut local = Local { now: self.graph.add(Op::Buffer, &[size], arg)? };
-        if let Some(range) = self.global {
-            self.after(&mut local, range)?;
-        }
-        Ok(local)
+        let local = Local::new(self.graph, self.next_slot - 1, DType::F32, rows * self.width)?;
+        local.after(self.graph, self.global)
     }
 
-    fn place(&mut self, local: &Local, row: &Affine, lane: NodeId) -> Result<NodeId> {
-        let at = row.scale(self.width).plus(&Affine::atom(lane)).emit(self.graph)?;
-        self.graph.add(Op::Index, &[local.now, at], Arg::None)
+    /// An element of a buffer in which each lane has a column.
+    fn element(&self, row: &Affine, lane: NodeId) -> Affine {
+        row.scale(self.width).plus(&Affine::atom(lane))
     }
 
     pub fn load(&mut self, local: &Local, row: &Affine, lane: NodeId) -> Result<NodeId> {
-        let place = self.place(local, row, lane)?;
-        self.graph.add(Op::Load, &[place], Arg::Load { device: None, addrspace: AddrSpace::Reg })
+        local.load(self.graph, &self.element(row, lane))
     }
 
     pub fn store(&mut self, local: &Local, row: &Affine, lane: NodeId, value: NodeId) -> Result<NodeId> {
-        let place = self.place(local, row, lane)?;
-        self.graph.add(Op::Store, &[place, value], Arg::None)
+        local.store(self.graph, &self.element(row, lane), value, None)
     }
 
     /// The buffer once an effect has happened, or in every trip of a Range.
     pub fn after(&mut self, local: &mut Local, event: NodeId) -> Result<()> {
-        local.now = self.graph.add(Op::After, &[local.now, event], Arg::None)?;
+        *local = local.after(self.graph, [event])?;
         Ok(())
     }
 

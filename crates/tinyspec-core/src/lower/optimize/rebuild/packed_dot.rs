@@ -41,7 +41,7 @@ impl Rebuild<'_> {
         let zero = identity(graph, Op::Add, dtype);
         let loads = self.unsigned_first(graph, product);
         let is_signed = |load: NodeId| graph.dtype(load) == DType::I8;
-        let biased = self.space.numbers == Some(DType::U8) && loads.iter().all(|&load| is_signed(load));
+        let biased = self.space.numbers() == Some(DType::U8) && loads.iter().all(|&load| is_signed(load));
         let mut operands: SmallVec<[NodeId; 2]> = SmallVec::new();
         let mut vanishes: Option<RangeSet> = None;
         for (position, load) in loads.into_iter().enumerate() {
@@ -51,7 +51,7 @@ impl Rebuild<'_> {
             vanishes =
                 Some(vanishes.map_or(padded, |other| if dtype.is_float() { other & padded } else { other | padded }));
         }
-        let arg = Arg::Text(self.space.numbers.map_or("", DType::name).into());
+        let arg = Arg::Text(self.space.numbers().map_or("", DType::name).into());
         if biased {
             // The bias adds 128 times the other factor to each product.
             let bias = graph.constant(Const::int(DType::I32, BIAS));
@@ -84,7 +84,7 @@ impl Rebuild<'_> {
     /// The word that a Load is the first number of, and the padded ranges beyond whose bounds it is 0.
     fn word(&mut self, graph: &mut Graph, load: NodeId, biased: bool) -> Result<(NodeId, RangeSet)> {
         let (Some(&access), Some(origin), Some(numbers)) =
-            (self.accesses.get(&load), self.space.words, self.space.numbers)
+            (self.accesses.get(&load), self.space.words, self.space.numbers())
         else {
             return Err(Error::new(ErrorKind::Verify, Op::Wmma.name(), "an operand is not a Load of the kernel"));
         };
@@ -93,9 +93,9 @@ impl Rebuild<'_> {
         let index = self.sum(graph, graph.source(graph.source(load, 0), 1));
         let alt = identity(graph, Op::Add, access.dtype);
         let padded = access.open & self.padded;
-        let staged = self.space.stages.iter().find(|stage| Some(stage.slot) == slot(graph, access.buffer));
-        if let Some(&staged) = staged
-            && let Some(copy) = self.stage(graph, access, &index, (alt, None), Form::Words(word), staged)?
+        let packing = slot(graph, access.buffer).and_then(|slot| self.space.packing(slot));
+        if let Some(packing) = packing
+            && let Some(copy) = self.stage(graph, access, &index, (alt, None), Form::Words(word), packing)?
         {
             return Ok((copy, padded));
         }

@@ -7,6 +7,7 @@
 
 use super::{CHUNK, unaliased};
 use crate::lower::live::{self, Live, RangeSet};
+use crate::lower::optimize::local::Local;
 use crate::lower::replace::Replacement;
 use rustc_hash::FxHashSet;
 use tinyspec_ir::affine::Affine;
@@ -62,7 +63,7 @@ struct Stages {
 /// A Reduce, and the numbers of all rows.
 struct Cut {
     node: NodeId,
-    buffer: NodeId,
+    local: Local,
 }
 
 /// Values that the loop of the last Reduces leaves for the stores.
@@ -72,7 +73,7 @@ struct Kept {
     at: NodeId,
     value: NodeId,
     /// The new one, and how far apart rows are in it.
-    buffer: NodeId,
+    local: Local,
     size: i64,
 }
 
@@ -120,7 +121,7 @@ impl Stages {
         for level in levels {
             let mut cut = Vec::with_capacity(level.len());
             for node in level {
-                cut.push(Cut { node, buffer: local(graph, slot, node, trips)? });
+                cut.push(Cut { node, local: Local::new(graph, slot, graph.dtype(node), trips)? });
                 slot += 1;
             }
             cuts.push(cut);
@@ -188,17 +189,10 @@ fn kept(graph: &mut Graph, order: &[NodeId], walked: &[NodeId], cuts: &[NodeId])
             return Ok(None);
         };
         let size = unaliased((size + CHUNK - 1) / CHUNK * CHUNK);
-        let buffer = local(graph, kept.len() as u32, value, KEPT_ROWS * size)?;
-        kept.push(Kept { filled, at, value, buffer, size });
+        let local = Local::new(graph, kept.len() as u32, graph.dtype(value), KEPT_ROWS * size)?;
+        kept.push(Kept { filled, at, value, local, size });
     }
     Ok(Some(kept))
-}
-
-/// A LOCAL buffer for so many values like `like`.
-fn local(graph: &mut Graph, slot: u32, like: NodeId, length: i64) -> Result<NodeId> {
-    let dims = graph.shape(&[Dim::from(length)])?;
-    let arg = Arg::Buffer { slot, dtype: graph.dtype(like), device: None, addrspace: AddrSpace::Local };
-    graph.add(Op::Buffer, &[dims], arg)
 }
 
 struct Build<'a> {
@@ -260,9 +254,9 @@ impl Build<'_> {
         let mut copy = self.copy(&roots, row, known, &ranges)?;
         for kept in kept {
             let at = copy.sum(self.graph, kept.at);
-            let place = self.kept_place(kept, at, row)?;
+            let (local, at) = self.kept_place(kept, at, row)?;
             let value = copy.value(self.graph, kept.value)?;
-            self.last = Some(self.graph.add(Op::Store, &[place, value], Arg::None)?);
+            self.last = Some(local.store(self.graph, &at, value, None)?);
         }
         match stored {
             Some(trip) => self.store(trip, &stages.columns, &ranges)?,
@@ -270,9 +264,9 @@ impl Build<'_> {
             None => {}
         }
         for cut in cuts {
-            let place = self.place(cut.buffer, row, self.outside)?;
+            let local = self.after(cut.local, self.outside)?;
             let value = copy.value(self.graph, cut.node)?;
-            self.last = Some(self.graph.add(Op::Store, &[place, value], Arg::None)?);
+            self.last = Some(local.store(self.graph, row, value, None)?);
             self.outside = self.last;
         }
         Ok(())
@@ -304,22 +298,16 @@ impl Build<'_> {
         self.range(bound, kind)
     }
 
-    /// A place of a buffer, after something.
-    fn place(&mut self, buffer: NodeId, at: &Affine, after: Option<NodeId>) -> Result<NodeId> {
-        let mut sources = vec![buffer];
-        match after {
-            Some(last) => sources.push(last),
-            None => sources.extend(&self.stages.outer),
-        }
-        sources.extend(self.counter);
-        let buffer = if sources.len() > 1 { self.graph.add(Op::After, &sources, Arg::None)? } else { buffer };
-        let at = at.emit(self.graph)?;
-        self.graph.add(Op::Index, &[buffer, at], Arg::None)
+    /// A buffer in this trip, after something.
+    fn after(&mut self, local: Local, after: Option<NodeId>) -> Result<Local> {
+        let outer = if after.is_none() { &self.stages.outer[..] } else { &[] };
+        local.after(self.graph, after.into_iter().chain(outer.iter().copied()).chain(self.counter))
     }
 
-    fn kept_place(&mut self, kept: &Kept, at: Affine, row: &Affine) -> Result<NodeId> {
+    /// Where a kept value of a row is.
+    fn kept_place(&mut self, kept: &Kept, at: Affine, row: &Affine) -> Result<(Local, Affine)> {
         let which = row.remainder(self.graph, KEPT_ROWS)?;
-        self.place(kept.buffer, &which.scale(kept.size).plus(&at), self.last)
+        Ok((self.after(kept.local, self.last)?, which.scale(kept.size).plus(&at)))
     }
 
     /// What `roots` are for one row: the numbers of its Reduces are read, Ranges are new ones, those `known` are given.
@@ -348,15 +336,14 @@ impl Build<'_> {
                 }
                 Op::Reduce if !roots.contains(&node) && stages.cut(node).is_some() => {
                     let Some(cut) = stages.cut(node) else { continue };
-                    let place = self.place(cut.buffer, row, self.outside)?;
-                    let load = Arg::Load { device: None, addrspace: AddrSpace::Reg };
-                    let number = self.graph.add(Op::Load, &[place], load)?;
+                    let number = self.after(cut.local, self.outside)?.load(self.graph, row)?;
                     copy.insert(node, number);
                 }
                 Op::Index if is_filled(sources[0]).is_some() => {
                     let Some(kept) = is_filled(sources[0]) else { continue };
                     let at = copy.sum(self.graph, sources[1]);
-                    let place = self.kept_place(kept, at, row)?;
+                    let (local, at) = self.kept_place(kept, at, row)?;
+                    let place = local.at(self.graph, &at)?;
                     copy.insert(node, place);
                 }
                 Op::After if is_filled(node).is_some() => {}

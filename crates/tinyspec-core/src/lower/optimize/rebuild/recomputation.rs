@@ -1,10 +1,9 @@
 //! Values that the loop of a Reduce leaves in LOCAL memory for a later loop.
 
-use super::{Rebuild, gated_load};
-use crate::lower::fold::identity;
+use super::Rebuild;
 use crate::lower::loops::closed;
 use crate::lower::optimize::Recomputed;
-use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
+use tinyspec_ir::{AxisType, Graph, NodeId, Result};
 
 impl Rebuild<'_> {
     /// What stands for the repeated value: a read of what the Reduce's loop stores. `None` where that loop has not one
@@ -36,19 +35,10 @@ impl Rebuild<'_> {
             let axes = self.space.axes.iter().filter(|axis| axis.origin == origin);
             axes.map(|axis| axis.trips.unwrap_or(1)).product::<i64>()
         };
-        let dims = graph.shape(&[Dim::from(size(from).max(size(to)))])?;
-        let dtype = graph.dtype(value);
-        let arg = Arg::Buffer { slot: self.next_local, dtype, device: None, addrspace: AddrSpace::Local };
-        self.next_local += 1;
-        let buffer = graph.add(Op::Buffer, &[dims], arg)?;
-        let place = self.origins[from].clone().emit(graph)?;
-        let place = graph.add(Op::Index, &[buffer, place], Arg::None)?;
-        let stored = graph.add(Op::Store, &[place, value], Arg::None)?;
+        let kept = self.local(graph, graph.dtype(value), size(from).max(size(to)))?;
+        let stored = kept.store(graph, &self.origins[from], value, None)?;
         let loops: Vec<NodeId> = axes.iter().filter_map(|&axis| self.axes[axis]).collect();
         let stored = closed(graph, stored, &loops)?;
-        let filled = graph.add(Op::After, &[buffer, stored], Arg::None)?;
-        let index = self.origins[to].clone();
-        let nothing = identity(graph, Op::Add, dtype);
-        gated_load(graph, filled, &index, nothing, None).map(Some)
+        kept.after(graph, [stored])?.load(graph, &self.origins[to]).map(Some)
     }
 }

@@ -18,11 +18,11 @@ use super::{Rebuild, gated_load, unaliased};
 use crate::lower::fold::both;
 use crate::lower::loops::closed;
 use crate::lower::optimize::kernel::Access;
-use crate::lower::optimize::space::Staged;
+use crate::lower::optimize::space::Packing;
 use crate::lower::optimize::transforms::Copier;
 use smallvec::SmallVec;
 use tinyspec_ir::affine::{Affine, less};
-use tinyspec_ir::{AddrSpace, Arg, Builder, Dim, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Builder, Graph, NodeId, Op, Result};
 
 /// Axes along one dim of the source, each with what a trip adds to the position in it.
 struct Group {
@@ -63,13 +63,14 @@ impl Rebuild<'_> {
         index: &Affine,
         (alt, gate): (NodeId, Option<NodeId>),
         form: Form,
-        staged: Staged,
+        packing: Packing,
     ) -> Result<Option<NodeId>> {
-        let Some(Region { inside, groups, conditions }) = self.region(graph, access, index, (alt, gate), staged) else {
+        let Some(Region { inside, groups, conditions }) = self.region(graph, access, index, (alt, gate), packing)
+        else {
             return Ok(None);
         };
         let layout = self.arrange(index, groups, form);
-        let mut walk = self.walk(graph, access, &layout, &inside, form, staged)?;
+        let mut walk = self.walk(graph, access, &layout, &inside, form, packing)?;
         let source = self.moved(index, &layout.groups, &walk.positions, &|group| group.unit);
         for condition in &conditions {
             let rate = |group: &Group| {
@@ -87,7 +88,7 @@ impl Rebuild<'_> {
         }
         let value = self.copied(graph, access, &source, alt, (&layout, &walk), form)?;
         let filled = self.filled(graph, value, &layout, &walk)?;
-        if staged.by == Copier::Kernel {
+        if packing.by == Copier::Kernel {
             self.copied_before.push(filled);
         }
         let read = layout.groups.iter().zip(&layout.strides).fold(Affine::default(), |sum, (group, &stride)| {
@@ -134,19 +135,11 @@ impl Rebuild<'_> {
     fn filled(&mut self, graph: &mut Graph, value: NodeId, layout: &Layout, walk: &CopyWalk) -> Result<NodeId> {
         let places = walk.positions.iter().zip(&layout.strides);
         let target = places.fold(Affine::default(), |sum, (at, &stride)| sum.plus(&at.scale(stride)));
-        let dtype = graph.dtype(value);
-        let dims = graph.shape(&[Dim::from(layout.size)])?;
-        let arg = Arg::Buffer { slot: self.next_local, dtype, device: None, addrspace: AddrSpace::Local };
-        self.next_local += 1;
-        let buffer = graph.add(Op::Buffer, &[dims], arg)?;
-        let place = target.emit(graph)?;
-        let place = graph.add(Op::Index, &[buffer, place], Arg::None)?;
-        let copy = match walk.inside_copy.filter(|&gate| graph.as_int(gate).is_none()) {
-            Some(gate) => graph.add(Op::Store, &[place, value, gate], Arg::None)?,
-            None => graph.add(Op::Store, &[place, value], Arg::None)?,
-        };
+        let local = self.local(graph, graph.dtype(value), layout.size)?;
+        let gate = walk.inside_copy.filter(|&gate| graph.as_int(gate).is_none());
+        let copy = local.store(graph, &target, value, gate)?;
         let copy = closed(graph, copy, &walk.loops)?;
-        graph.add(Op::After, &[buffer, copy], Arg::None)
+        Ok(local.after(graph, [copy])?.node())
     }
 
     /// `sum` with the axes of each group replaced by the position of the copy in it.

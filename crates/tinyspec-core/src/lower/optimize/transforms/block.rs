@@ -1,6 +1,7 @@
 //! Block: online-softmax tiling.
 
 use super::{Order, Transform, operand};
+use crate::lower::optimize::space::OwnLoops;
 use crate::lower::optimize::{Blocking, Refusal, Space};
 use std::fmt;
 
@@ -36,8 +37,8 @@ impl Transform for Block {
     }
 
     fn apply(&self, space: &mut Space) -> Result<(), Refusal> {
-        let lengths = space.lengths.as_ref().ok_or(Refusal::NoBlocks)?;
-        space.blocks = Some(lengths.fitted(self.0));
+        let lengths = space.lengths().ok_or(Refusal::NoBlocks)?;
+        space.own_loops = Some(OwnLoops::Blocks(lengths.fitted(self.0)));
         Ok(())
     }
 

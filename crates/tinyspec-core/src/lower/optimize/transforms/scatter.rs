@@ -1,6 +1,7 @@
 //! Scatter: sums at places that data name, term by term.
 
 use super::{Order, Transform};
+use crate::lower::optimize::space::OwnLoops;
 use crate::lower::optimize::{Refusal, Space};
 use std::fmt;
 
@@ -26,10 +27,10 @@ impl Transform for Scatter {
     }
 
     fn apply(&self, space: &mut Space) -> Result<(), Refusal> {
-        if !space.can_scatter {
+        if !space.can_scatter() {
             return Err(Refusal::NoScatter);
         }
-        space.scatters = true;
+        space.own_loops = Some(OwnLoops::Scatter);
         Ok(())
     }
 }

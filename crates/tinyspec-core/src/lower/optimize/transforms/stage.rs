@@ -1,7 +1,6 @@
 //! Stage: a value in LOCAL memory.
 
 use super::{OptOp, Order, Transform, operand};
-use crate::lower::optimize::space::Staged;
 use crate::lower::optimize::{AxisName, Refusal, Scheduler, Space};
 use std::fmt;
 
@@ -104,31 +103,28 @@ impl Transform for Stage {
                 if !space.params().contains(&slot) {
                     return Err(Refusal::NotRead(slot));
                 }
-                if space.is_staged(slot) {
+                if space.packing(slot).is_some() {
                     return Err(Refusal::StagedTwice(slot));
                 }
-                if by == Copier::Kernel && (at.is_some() || !space.can_copy_before) {
+                if by == Copier::Kernel && (at.is_some() || !space.can_copy_before()) {
                     return Err(Refusal::NoCopyBefore(slot));
                 }
-                space.stages.push(Staged { slot, at, by });
             }
-            Stage::Value(value) => {
-                if !space.may_keep(value) {
-                    return Err(Refusal::NoRepeat(value));
-                }
-                space.kept.push(value);
-            }
-            Stage::Sums => space.stages_sums = true,
+            Stage::Value(value) if !space.may_keep(value) => return Err(Refusal::NoRepeat(value)),
+            Stage::Value(_) | Stage::Sums => {}
+        }
+        if !space.staged.contains(self) {
+            space.staged.push(self.clone());
         }
         Ok(())
     }
 
     fn additions(_: &Scheduler, space: &Space) -> Vec<Vec<OptOp>> {
         let loops = || places(space).into_iter();
-        let slots = space.params().iter().filter(|&&slot| !space.is_staged(slot));
+        let slots = space.params().iter().filter(|&&slot| space.packing(slot).is_none());
         let params = slots.flat_map(|&slot| loops().map(move |at| Stage::Param { slot, at, by: Copier::Loops }));
         let values = space.keepable().map(Stage::Value);
-        let sums = space.epilogue().filter(|_| !space.stages_sums).map(|_| Stage::Sums);
+        let sums = space.epilogue().filter(|_| !space.staged.contains(&Stage::Sums)).map(|_| Stage::Sums);
         params.chain(values).chain(sums).map(|stage| vec![stage.into()]).collect()
     }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use tinyspec_ir::AxisType;
 
 /// Exchanges two axes of the loop order. Where a loop over terms comes to stand around one over results, each of its trips adds
-/// a few terms to every result; the sums are in LOCAL memory meanwhile (`rebuild/interchange.rs`).
+/// a few terms to every result; the sums are in LOCAL memory meanwhile (`rebuild/sums.rs`).
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Swap(
     /// One axis.

@@ -33,8 +33,7 @@ impl Transform for Tc {
         let old = space.axes[position].clone();
         let range = space.origins[old.origin].range;
         let parts = space.axes.iter().filter(|axis| axis.origin == old.origin).count();
-        let numbers =
-            space.numbers.filter(|_| space.words.is_none() && parts == 1 && space.word_ranges.contains(&range));
+        let numbers = space.numbers().filter(|_| space.words.is_none() && parts == 1 && space.has_words_along(range));
         let Some(count) = numbers.map(|numbers| words::count(numbers) as i64) else {
             return Err(Refusal::NoWords(self.axis));
         };

@@ -4,7 +4,7 @@ use super::{Condition, Group};
 use crate::lower::fold::conjuncts;
 use crate::lower::optimize::kernel::Access;
 use crate::lower::optimize::rebuild::{Rebuild, is_index};
-use crate::lower::optimize::space::Staged;
+use crate::lower::optimize::space::Packing;
 use smallvec::SmallVec;
 use tinyspec_ir::affine::{Affine, gcd};
 use tinyspec_ir::{AxisType, Graph, NodeId, Op};
@@ -26,9 +26,9 @@ impl Rebuild<'_> {
         access: &Access,
         index: &Affine,
         (alt, gate): (NodeId, Option<NodeId>),
-        staged: Staged,
+        packing: Packing,
     ) -> Option<Region> {
-        let around = self.space.around(&staged);
+        let around = self.space.around(&packing);
         // All trips of a tile axis, or of the threads of a workgroup, run at once: they are inside any copy, and workgroups are
         // outside.
         let is_inside = |axis: usize| match self.space.axes[axis].kind {

@@ -5,7 +5,7 @@ use super::{Form, Group};
 use crate::lower::fold::both;
 use crate::lower::optimize::kernel::Access;
 use crate::lower::optimize::rebuild::Rebuild;
-use crate::lower::optimize::space::Staged;
+use crate::lower::optimize::space::Packing;
 use crate::lower::optimize::transforms::Copier;
 use tinyspec_ir::affine::{Affine, less};
 use tinyspec_ir::{AxisType, Builder, Graph, NodeId, Result};
@@ -41,7 +41,7 @@ impl Rebuild<'_> {
         layout: &Layout,
         inside: &[usize],
         form: Form,
-        staged: Staged,
+        packing: Packing,
     ) -> Result<CopyWalk> {
         let groups = &layout.groups;
         // The copy walks the source in its own order, the contiguous axis innermost.
@@ -50,7 +50,7 @@ impl Rebuild<'_> {
         if self.shares {
             return self.shared_walk(graph, groups, &order, self.target.lanes(access.dtype) as i64);
         }
-        let is_by_first = staged.by == Copier::First && layout.turned.is_none() && !matches!(form, Form::Words(_));
+        let is_by_first = packing.by == Copier::First && layout.turned.is_none() && !matches!(form, Form::Words(_));
         if is_by_first && let Some(first) = self.first_trip(graph, groups, inside)? {
             return Ok(first);
         }
