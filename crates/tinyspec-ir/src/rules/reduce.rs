@@ -4,7 +4,7 @@ use crate::masks::{repeated, varies};
 use crate::ops::creation::arange_dim;
 use crate::ops::movement;
 use crate::ops::scan::scanned;
-use crate::{Arg, Axes, Builder, Const, DType, Graph, NodeId, Op, dim};
+use crate::{Arg, Axes, Builder, Const, DType, Graph, NodeId, Op};
 
 rules! {
     /// Reductions.
@@ -94,9 +94,6 @@ fn multiples(graph: &mut Graph, node: NodeId, value: Const) -> Option<NodeId> {
     graph.add(Op::Expand, &[sums, shape], Arg::None).ok()
 }
 
-/// Trips that one loop makes as fast as several threads would: a longer reduction may have been split on purpose.
-const SHORT: i64 = 16384;
-
 /// The axes of a tensor-level Reduce.
 fn axes(graph: &Graph, node: NodeId) -> Option<Axes> {
     match graph.arg(node) {
@@ -119,9 +116,7 @@ fn union(a: Axes, b: Axes) -> Axes {
 /// `x` reduced along `axes` in one go, as `node` does it.
 fn reduced(graph: &mut Graph, node: NodeId, x: NodeId, axes: Axes) -> Option<NodeId> {
     let Arg::Reduce { op, .. } = *graph.arg(node) else { return None };
-    let dims = dim::static_shape(&graph.props(x).shape)?;
-    let trips = axes.iter().try_fold(1i64, |trips, &axis| trips.checked_mul(*dims.get(axis as usize)?))?;
-    (trips <= SHORT).then(|| graph.add(Op::Reduce, &[x], Arg::Reduce { op, axes }).ok()).flatten()
+    graph.add(Op::Reduce, &[x], Arg::Reduce { op, axes }).ok()
 }
 
 /// For each dim of `squeezed`, which of `inner` it is, where only dims of size 1 are gone.

@@ -392,17 +392,13 @@ impl Rebuild<'_> {
         let old: SmallVec<[NodeId; 4]> = graph.sources(node).into();
         let Arg::Reduce { op, .. } = *graph.arg(node) else { return Ok(()) };
         let mut value = self.value(graph, old[0])?;
-        let (mut set, mut loops): (RangeSet, SmallVec<[NodeId; 4]>) = (0, SmallVec::new());
-        for &range in &old[1..] {
-            set |= self.kernel.live.bit(range);
-            let Some(origin) = self.space.origin(range) else { continue };
-            if self.space.origins[origin].trips == Some(0) {
-                self.new[node.index()] = Some(identity(graph, op, graph.dtype(node)));
-                return Ok(());
-            }
-            let axes = self.space.axes.iter().zip(&self.axes).filter(|(axis, _)| axis.origin == origin);
-            loops.extend(axes.filter_map(|(_, range)| *range));
+        let set = old[1..].iter().fold(0, |set, &range| set | self.kernel.live.bit(range));
+        let origins: SmallVec<[usize; 4]> = old[1..].iter().filter_map(|&range| self.space.origin(range)).collect();
+        if origins.iter().any(|&origin| self.space.origins[origin].trips == Some(0)) {
+            self.new[node.index()] = Some(identity(graph, op, graph.dtype(node)));
+            return Ok(());
         }
+        let loops = self.loops_over(&origins);
         let padded = set & self.padded;
         if padded & !(if op == Op::Add { self.vanishes[old[0].index()] } else { 0 }) != 0 {
             let axes = std::mem::take(&mut self.axes);
@@ -416,8 +412,6 @@ impl Rebuild<'_> {
         if self.kernel.without_nans.contains(&node) {
             value = nans::dropped(graph, value, self.target)?;
         }
-        // In the order of the schedule.
-        loops.sort();
         let arg = graph.arg(node).clone();
         let sum = reduced(graph, value, &loops, arg.clone())?;
         let sum = match self.excess {
@@ -440,12 +434,16 @@ impl Rebuild<'_> {
                 continue;
             }
             let effect = self.value(graph, nest.body)?;
-            let axes = self.space.axes.iter().zip(&self.axes);
-            let own = axes.filter(|(axis, _)| origins.contains(&axis.origin));
-            let loops: Vec<NodeId> = own.filter_map(|(_, &range)| range).collect();
+            let loops = self.loops_over(&origins);
             effects.push(closed(graph, effect, &loops)?);
         }
         graph.add(Op::Sink, &effects, Arg::None)
+    }
+
+    /// The Ranges of the axes of some original ranges, in the order of the schedule.
+    fn loops_over(&self, origins: &[usize]) -> Vec<NodeId> {
+        let axes = self.space.axes.iter().zip(&self.axes);
+        axes.filter(|(axis, _)| origins.contains(&axis.origin)).filter_map(|(_, &range)| range).collect()
     }
 }
 

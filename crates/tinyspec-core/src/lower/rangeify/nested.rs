@@ -17,7 +17,7 @@ pub(super) fn flattened(indices: &mut Indices, value: NodeId, ranges: Ranges) ->
                 terms = yes;
             }
             (Op::Reduce, [inner, others @ ..]) if matches!(graph.arg(terms), Arg::Reduce { op: Op::Add, .. }) => {
-                all = others.iter().copied().chain(all).collect();
+                all.extend_from_slice(others);
                 terms = *inner;
                 found = true;
             }
