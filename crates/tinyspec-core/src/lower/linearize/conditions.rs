@@ -1,8 +1,8 @@
 //! If and Endif: what happens under one condition is passed over as a whole.
 //!
 //! In the graph every effect has a gate of its own. Effects that follow each other under the same gate, and loops of
-//! which nothing else happens, become one block; what is read and computed only for a block of a workgroup's
-//! threads goes into it, so the threads that take no part in it do not wait for that.
+//! which nothing else happens, become one block; what is read and computed only for a block goes into it, so the threads
+//! of a workgroup that take no part in it do not wait for that, and a CPU tests the condition of a read and a Store once.
 
 use super::Loops;
 use crate::lower::live::Live;
@@ -29,7 +29,7 @@ struct Conditions<'a> {
     bodies: &'a [Vec<NodeId>],
     /// There are threads that may be passed over.
     has_threads: bool,
-    /// Who uses a node, where there are.
+    /// Who uses a node.
     users: FxHashMap<NodeId, Vec<NodeId>>,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn blocks(graph: &Graph, live: &Live, bodies: &[Vec<NodeId>]) -> Vec<
     }
     let has_threads = bodies.iter().flatten().any(|&node| graph.op(node) == Op::Special);
     let mut users: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
-    for &node in bodies.iter().flatten().filter(|_| has_threads) {
+    for &node in bodies.iter().flatten() {
         for &source in graph.sources(node) {
             users.entry(source).or_default().push(node);
             // Offsets and bounds stand in no body.
@@ -145,30 +145,37 @@ impl Conditions<'_> {
         let mut content = block.members.clone();
         let has_loop = block.members.iter().any(|&position| self.graph.op(body[position]) == Op::End);
         let mut is_work = false;
-        if self.has_threads {
-            let mut inside: FxHashSet<NodeId> = FxHashSet::default();
-            let mut pending: Vec<NodeId> = block.members.iter().map(|&position| body[position]).collect();
-            while let Some(node) = pending.pop() {
-                if self.graph.op(node) == Op::End {
-                    pending.extend(self.inside(node));
-                }
-                inside.insert(node);
+        let mut inside: FxHashSet<NodeId> = FxHashSet::default();
+        let mut pending: Vec<NodeId> = block.members.iter().map(|&position| body[position]).collect();
+        while let Some(node) = pending.pop() {
+            if self.graph.op(node) == Op::End {
+                pending.extend(self.inside(node));
             }
-            for position in (from..*block.members.last()?).rev() {
-                let node = body[position];
-                let own = |user: &NodeId| inside.contains(user);
-                let is_only_here = self.users.get(&node).is_some_and(|users| users.iter().all(own));
-                if node == block.gate || !self.may_move(node) || !is_only_here {
-                    continue;
-                }
-                let is_load = self.graph.op(node) == Op::Load && !is_register(self.graph, node);
-                is_work |= is_load || self.graph.op(node).is_elementwise() && self.graph.dtype(node).is_float();
-                inside.insert(node);
-                content.push(position);
-            }
-            content.sort_unstable();
+            inside.insert(node);
         }
+        for position in (from..*block.members.last()?).rev() {
+            let node = body[position];
+            let own = |user: &NodeId| inside.contains(user);
+            let is_only_here = self.users.get(&node).is_some_and(|users| users.iter().all(own));
+            if node == block.gate || !self.may_move(node) || !is_only_here {
+                continue;
+            }
+            is_work |= self.is_work(node, block.gate);
+            inside.insert(node);
+            content.push(position);
+        }
+        content.sort_unstable();
         (block.members.len() > 1 || has_loop || is_work).then_some(content)
+    }
+
+    /// Whether a node in a block repays it. Without threads that wait, only a read under the same condition does, such as that of a
+    /// sum in memory: the Store has a branch anyway.
+    fn is_work(&self, node: NodeId, gate: NodeId) -> bool {
+        let is_load = self.graph.op(node) == Op::Load && !is_register(self.graph, node);
+        match self.has_threads {
+            true => is_load || self.graph.op(node).is_elementwise() && self.graph.dtype(node).is_float(),
+            false => is_load && self.graph.sources(node).get(2) == Some(&gate),
+        }
     }
 
     fn may_move(&self, node: NodeId) -> bool {
