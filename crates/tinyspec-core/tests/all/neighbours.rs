@@ -314,8 +314,28 @@ fn pictures_are_read_between_their_elements() {
             is(&x.grid_sample(&grid, "bilinear", "zeros", align), &x.to_vec::<f64>()?)?;
         }
         is(&identity.affine_grid([1, 2], true).at(0), &[-1.0, 0.0, 1.0, 0.0])?;
+        refused(&identity.affine_grid([2, 1, 2, 3], true), "a size of 4 numbers, [2, 1, 2, 3], for maps of [2, 2, 3]");
+        refused(&identity.affine_grid([0, 3], true), "0 rows and 3 columns");
+        refused(&identity.at(0).affine_grid([2, 3], true), "maps of [2, 3] for 2 rows and 3 columns");
         refused(&x.cast(DType::F32).grid_sample(&grid, "cubic", "zeros", true), "the mode `cubic` is unknown");
         refused(&x.cast(DType::F32).grid_sample(&x, "nearest", "zeros", true), "places of [2, 1, 2, 3] in");
+        Ok(())
+    });
+}
+
+/// Places further away than an i32 can count are outside, and so are their neighbours.
+#[test]
+fn far_outside_of_a_picture_is_nothing() {
+    on_each_device(|| {
+        let x = Tensor::arange(24).cast(DType::F32).reshape([1, 4, 2, 3]) + 1.0;
+        let far = [1e30f32, -1e30, f32::INFINITY, f32::NEG_INFINITY, 5e9, -5e9];
+        let places: Vec<f32> = far.iter().flat_map(|&place| [place, 0.0, 0.0, place]).collect();
+        let grid = Tensor::from_slice(&places, [1, 3, 4, 2]);
+        assert_eq!(x.grid_sample(&grid, "nearest", "zeros", false).to_vec::<f32>()?, [0.0; 48]);
+        let finite = grid.clip(-1e30, 1e30);
+        assert_eq!(x.grid_sample(&finite, "bilinear", "zeros", true).to_vec::<f32>()?, [0.0; 48]);
+        let corner = x.grid_sample(grid.abs(), "nearest", "border", false).at((.., .., 0, 0));
+        assert_eq!(corner.to_vec::<f32>()?, [3.0, 9.0, 15.0, 21.0]);
         Ok(())
     });
 }

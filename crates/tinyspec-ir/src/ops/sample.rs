@@ -2,10 +2,10 @@
 
 use super::arithmetic::{add, mul, sub};
 use super::elementwise::{floor, round, scale, shift};
-use super::movement::{flatten, reshape, stack, unsqueeze};
+use super::movement::{expand, flatten, reshape, stack, unsqueeze};
 use super::{cast, dtype_of, like, shape_of, to_float};
 use crate::dim::show;
-use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+use crate::{Builder, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
 /// What lies outside of a picture.
 #[derive(Clone, Copy, PartialEq)]
@@ -18,15 +18,21 @@ enum Outside {
 /// The places of a result of `size` (rows, columns) under the maps `theta`, 2×3 for each sample, in -1..1 of the picture:
 /// `[N, rows, columns, 2]` as x and y.
 pub fn affine_grid(b: &mut dyn Builder, theta: NodeId, size: &[i64], align_corners: bool) -> Result<NodeId> {
-    const OP: &str = "affine_grid";
     let shape = shape_of(b, theta);
-    let ([_, two, three], &[rows, columns]) = (&shape[..], size) else {
-        let message = format!("maps of {} for sizes {size:?}", show(&shape));
-        return Err(Error::new(ErrorKind::Shape, OP, message).help("(samples, 2, 3), and rows and columns"));
+    let wrong = |message: String, help: &str| Err(Error::new(ErrorKind::Shape, "affine_grid", message).help(help));
+    let &[rows, columns] = size else {
+        let message = format!("a size of {} numbers, {size:?}, for maps of {}", size.len(), show(&shape));
+        return wrong(
+            message,
+            "`theta.affine_grid([rows, columns], align_corners)`: the samples are those of the maps",
+        );
     };
-    if !two.is(2) || !three.is(3) || rows < 1 || columns < 1 {
-        let message = format!("maps of {} for sizes {size:?}", show(&shape));
-        return Err(Error::new(ErrorKind::Shape, OP, message).help("(samples, 2, 3), and rows and columns"));
+    if rows < 1 || columns < 1 {
+        return wrong(format!("{rows} rows and {columns} columns"), "at least 1 of each");
+    }
+    if !matches!(&shape[..], [_, two, three] if two.is(2) && three.is(3)) {
+        let message = format!("maps of {} for {rows} rows and {columns} columns", show(&shape));
+        return wrong(message, "a 2×3 matrix for each sample: [samples, 2, 3]");
     }
     let theta = to_float(b, theta)?;
     let dtype = dtype_of(b, theta);
@@ -99,41 +105,48 @@ pub fn grid_sample(
     let x = to_float(b, x)?;
     let float = dtype_of(b, x);
     let grid = cast(b, grid, float.accumulator())?;
-    let picture = Picture { x, lengths: [rows, columns], shape, places };
+    let picture = Picture { x, lengths: [rows, columns], places };
     let mut ends = [grid; 2];
     for ((axis, length), place) in [(1, rows), (0, columns)].into_iter().zip(&mut ends) {
         let end = super::movement::narrow(b, grid, -1, axis, 1)?;
         let end = super::movement::squeeze(b, end, Some(&[-1]))?;
         *place = placed(b, end, length, outside, align_corners)?;
     }
-    let [row, column] = ends;
     if nearest {
+        let [row, column] = ends;
         let (row, column) = (round(b, row)?, round(b, column)?);
+        let (row, column) = (picture.whole(b, row)?, picture.whole(b, column)?);
         return picture.at(b, row, column);
     }
-    let (top, left) = (floor(b, row)?, floor(b, column)?);
-    let (below, right) = (shift(b, top, 1.0)?, shift(b, left, 1.0)?);
-    let (down, across) = (sub(b, row, top)?, sub(b, column, left)?);
-    let one = like(b, down, 1.0);
-    let (up, back) = (sub(b, one, down)?, sub(b, one, across)?);
+    let [row, column] = [neighbours(b, &picture, ends[0])?, neighbours(b, &picture, ends[1])?];
     let mut total: Option<NodeId> = None;
-    for (row, column, shares) in [
-        (top, left, [up, back]),
-        (top, right, [up, across]),
-        (below, left, [down, back]),
-        (below, right, [down, across]),
-    ] {
-        let value = picture.at(b, row, column)?;
-        let value = cast(b, value, float.accumulator())?;
-        let share = mul(b, shares[0], shares[1])?;
-        let share = unsqueeze(b, share, 1)?;
-        let part = mul(b, value, share)?;
-        total = Some(match total {
-            Some(total) => add(b, total, part)?,
-            None => part,
-        });
+    for (row, of_row) in row {
+        for (column, of_column) in column {
+            let value = picture.at(b, row, column)?;
+            let value = cast(b, value, float.accumulator())?;
+            let share = mul(b, of_row, of_column)?;
+            let share = unsqueeze(b, share, 1)?;
+            let part = mul(b, value, share)?;
+            total = Some(match total {
+                Some(total) => add(b, total, part)?,
+                None => part,
+            });
+        }
     }
     cast(b, total.unwrap_or(x), float)
+}
+
+/// The two elements along an axis that a place lies between, and the share of each.
+fn neighbours(b: &mut dyn Builder, picture: &Picture, place: NodeId) -> Result<[(NodeId, NodeId); 2]> {
+    let whole = floor(b, place)?;
+    let second_share = sub(b, place, whole)?;
+    let one = like(b, second_share, 1.0);
+    let first_share = sub(b, one, second_share)?;
+    let first = picture.whole(b, whole)?;
+    let one = like(b, first, 1.0);
+    // The greatest integer wraps to the least one, which is outside as well.
+    let second = add(b, first, one)?;
+    Ok([(first, first_share), (second, second_share)])
 }
 
 /// A place in -1..1 as a number of elements.
@@ -176,49 +189,41 @@ fn placed(b: &mut dyn Builder, end: NodeId, length: i64, outside: Outside, align
 struct Picture {
     x: NodeId,
     lengths: [i64; 2],
-    shape: Shape,
     places: Shape,
 }
 
 impl Picture {
-    /// The elements at whole places, for each channel.
+    /// A whole number of elements as an integer that holds every place in the picture.
+    fn whole(&self, b: &mut dyn Builder, place: NodeId) -> Result<NodeId> {
+        let [rows, columns] = self.lengths;
+        cast(b, place, if rows * columns <= i32::MAX.into() { DType::I32 } else { DType::I64 })
+    }
+
+    /// The elements at whole places, for each channel; 0 outside.
     fn at(&self, b: &mut dyn Builder, row: NodeId, column: NodeId) -> Result<NodeId> {
-        let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(DType::I64, value.into()));
-        let (row, column) = (cast(b, row, DType::I64)?, cast(b, column, DType::I64)?);
-        let zero = number(b, 0);
-        let mut inside: Option<NodeId> = None;
-        for (place, length) in [row, column].into_iter().zip(self.lengths) {
-            let length = number(b, length);
-            let (below, within) = (b.alu(Op::CmpLt, &[place, zero])?, b.alu(Op::CmpLt, &[place, length])?);
-            let above = super::arithmetic::logical_not(b, below)?;
-            let here = b.alu(Op::And, &[above, within])?;
-            inside = Some(match inside {
-                Some(inside) => b.alu(Op::And, &[inside, here])?,
-                None => here,
-            });
-        }
-        // One axis of all elements: the place of a sample's row in it.
-        let [samples, channels, ..] = &self.shape[..] else { return Ok(self.x) };
-        let columns = number(b, self.lengths[1]);
-        let line = b.alu(Op::Mul, &[row, columns])?;
-        let place = b.alu(Op::Add, &[line, column])?;
-        let sample = super::creation::arange_dim(b, samples, DType::I64)?;
-        let sample = reshape(b, sample, &[samples.clone(), Dim::from(1), Dim::from(1)])?;
-        let area = number(b, self.lengths[0] * self.lengths[1]);
-        let start = b.alu(Op::Mul, &[sample, area])?;
-        let place = b.alu(Op::Add, &[start, place])?;
-        let nowhere = number(b, -1);
-        let place = match inside {
-            Some(inside) => b.alu(Op::Where, &[inside, place, nowhere])?,
-            None => place,
-        };
-        let turned = super::movement::transpose(b, self.x, 0, 1)?;
-        let rows = reshape(b, turned, &[channels.clone(), Dim::from(-1)])?;
-        let rows = super::movement::transpose(b, rows, 0, 1)?;
-        let place = flatten(b, place, 0, -1)?;
-        let taken = b.alu(Op::Index, &[rows, place])?;
-        let full: Shape = self.places[..3].iter().cloned().chain([channels.clone()]).collect();
-        let taken = reshape(b, taken, &full)?;
-        super::movement::movedim(b, taken, -1, 1)
+        let [rows, columns] = self.lengths;
+        let (below, right) = (self.inside(b, row, rows)?, self.inside(b, column, columns)?);
+        let inside = b.alu(Op::And, &[below, right])?;
+        let start = scale(b, row, columns as f64)?;
+        let place = add(b, start, column)?;
+        let nowhere = like(b, place, -1.0);
+        let place = b.alu(Op::Where, &[inside, place, nowhere])?;
+        // The rows of a picture follow each other, so a place in it is one number.
+        let planes = flatten(b, self.x, 2, 3)?;
+        let place = flatten(b, place, 1, 2)?;
+        let place = unsqueeze(b, place, 1)?;
+        let [samples, channels, _] = &shape_of(b, planes)[..] else { return Ok(planes) };
+        let count = shape_of(b, place)[2].clone();
+        let place = expand(b, place, &[samples.clone(), channels.clone(), count])?;
+        let taken = super::index::gather(b, planes, place, 2)?;
+        let full = [samples.clone(), channels.clone(), self.places[1].clone(), self.places[2].clone()];
+        reshape(b, taken, &full)
+    }
+
+    fn inside(&self, b: &mut dyn Builder, place: NodeId, length: i64) -> Result<NodeId> {
+        let (zero, length) = (like(b, place, 0.0), like(b, place, length as f64));
+        let (before, within) = (b.alu(Op::CmpLt, &[place, zero])?, b.alu(Op::CmpLt, &[place, length])?);
+        let after = super::arithmetic::logical_not(b, before)?;
+        b.alu(Op::And, &[after, within])
     }
 }
