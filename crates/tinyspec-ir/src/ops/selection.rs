@@ -231,15 +231,15 @@ impl Row {
         let kept = b.alu(Op::Or, &[before, fits])?;
         let kept = stored(b, kept)?;
         let so_far = super::scan::cumsum(b, kept, -1)?;
-        let so_far = stored(b, so_far)?;
-        // Column number j of those that are kept.
-        let (so_far, kept) = (unsqueeze(b, so_far, -2)?, unsqueeze(b, kept, -2)?);
+        // Column number j of those that are kept; the others have no number, so that they are passed over.
+        let zero = b.constant(Const::int(DType::I32, 0));
+        let number = b.alu(Op::Where, &[kept, so_far, zero])?;
+        let number = stored(b, number)?;
+        let number = unsqueeze(b, number, -2)?;
         let wanted = super::creation::arange(b, 1.0, (k + 1) as f64, 1.0, DType::I32)?;
         let wanted = reshape(b, wanted, &[Dim::from(k), Dim::from(1)])?;
-        let here = super::arithmetic::eq(b, so_far, wanted)?;
-        let here = b.alu(Op::And, &[here, kept])?;
+        let here = super::arithmetic::eq(b, number, wanted)?;
         let column = super::creation::arange_dim(b, &Dim::from(length), DType::I32)?;
-        let zero = b.constant(Const::int(DType::I32, 0));
         let columns = b.alu(Op::Where, &[here, column, zero])?;
         let columns = reduce::sum(b, columns, Some(&[-1]), false)?;
         let columns = stored(b, columns)?;
