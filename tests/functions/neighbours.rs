@@ -157,7 +157,7 @@ fn cov<B>(x: &Tensor<f32, B, 6>) -> Tensor<f32, B, B> {
 }
 
 #[function]
-fn corrcoef(x: &Tensor<f32, 3, 6>) -> Tensor<f32, 3, 3> {
+fn corrcoef<N>(x: &Tensor<f32, N, 6>) -> Tensor<f32, N, N> {
     x.corrcoef()
 }
 

@@ -22,7 +22,7 @@ fn size(x: &Tensor, axis: usize) -> Dim {
 }
 
 /// A name, the shapes of the inputs and the results, over `N` and `M`.
-const PROGRAMS: [(&str, Shapes, Body); 43] = [
+const PROGRAMS: [(&str, Shapes, Body); 45] = [
     ("elementwise", |[n, _]| vec![vec![n.clone()]; 2], |x| vec![x[0].mul(&x[1]).add(3), x[0].maximum(&x[1])]),
     ("sum of all", |[n, _]| vec![vec![n.clone(), fixed(5)]], |x| vec![x[0].sum(.., false)]),
     (
@@ -56,6 +56,12 @@ const PROGRAMS: [(&str, Shapes, Body); 43] = [
         |[n, _]| vec![vec![fixed(2), fixed(8)], vec![n.clone(), fixed(8)], vec![n.clone(), fixed(8)]],
         |x| vec![x[0].matmul(x[1].transpose(0, 1)).mul(0.35).softmax(-1).matmul(&x[2])],
     ),
+    (
+        "diagonals",
+        |[n, m]| vec![vec![n.clone(), n.clone()], vec![fixed(2), m + Dim::from(3), m.clone()]],
+        |x| vec![x[0].diagonal(0), x[1].diagonal(0), x[1].diagonal(-2)],
+    ),
+    ("correlations", |[_, m]| vec![vec![m.clone(), fixed(12)]], |x| vec![x[0].corrcoef()]),
     ("transposed", |[n, m]| vec![vec![n.clone(), m.clone()]], |x| vec![x[0].transpose(0, 1).add(1)]),
     (
         "flat and back",

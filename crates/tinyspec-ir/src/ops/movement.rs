@@ -389,31 +389,29 @@ pub fn repeat_interleave(b: &mut dyn Builder, x: NodeId, repeats: i64, axis: i64
 
 /// The diagonal of the last two axes, `offset` columns to the right.
 pub fn diagonal(b: &mut dyn Builder, x: NodeId, offset: i64) -> Result<NodeId> {
-    let rank = shape_of(b, x).len() as i64;
-    if rank < 2 {
-        return Err(Error::new(ErrorKind::Rank, "diagonal", format!("needs two axes, found {rank}"))
+    let mut shape = shape_of(b, x);
+    let (Some(columns), Some(rows)) = (shape.pop(), shape.pop()) else {
+        let message = format!("needs two axes, found {}", shape_of(b, x).len());
+        return Err(Error::new(ErrorKind::Rank, "diagonal", message)
             .help("`diag` makes a matrix with a vector on its diagonal"));
-    }
-    let (rows, columns) = (axis_length(b, "diagonal", x, -2)?, axis_length(b, "diagonal", x, -1)?);
-    let (first_row, first_column) = (offset.min(0).saturating_neg(), offset.max(0));
-    let length = rows.saturating_sub(first_row).min(columns.saturating_sub(first_column)).max(0);
-    if length == 0 {
-        let mut none = shape_of(b, x);
-        none.pop();
-        none[rank as usize - 2] = Dim::from(0);
+    };
+    let (first_row, first_column) = (Dim::from(offset.min(0).saturating_neg()), Dim::from(offset.max(0)));
+    let width = columns - &first_column;
+    let length = (rows - &first_row).minimum(&width).maximum(&Dim::from(0));
+    if length.is(0) {
+        shape.push(length);
         let x = narrow(b, x, -1, 0, 0)?;
-        return reshape(b, x, &none);
+        return reshape(b, x, &shape);
     }
-    let x = narrow(b, x, -2, first_row, length)?;
-    let x = narrow(b, x, -1, first_column, columns - first_column)?;
+    let x = narrow(b, x, -2, first_row, length.clone())?;
+    let x = narrow(b, x, -1, first_column, width.clone())?;
     // With rows of one element more, the diagonal is the first column.
-    let width = columns - first_column;
     let flat = flatten(b, x, -2, -1)?;
-    let mut longer = shape_of(b, flat);
-    longer[rank as usize - 2] = Dim::from(length * (width + 1));
-    let offset: Shape = longer.iter().map(|_| Dim::from(0)).collect();
-    let padded = pad(b, flat, &offset, &longer, 0.0)?;
-    let turned = unflatten(b, padded, -1, &[Dim::from(length), Dim::from(width + 1)])?;
+    let longer = width + Dim::from(1);
+    shape.push(&length * &longer);
+    let offset: Shape = shape.iter().map(|_| Dim::from(0)).collect();
+    let padded = pad(b, flat, &offset, &shape, 0.0)?;
+    let turned = unflatten(b, padded, -1, &[length, longer])?;
     let column = narrow(b, turned, -1, 0, 1)?;
     squeeze(b, column, Some(&[-1]))
 }
