@@ -93,7 +93,10 @@ fn loops<B>(x: &Tensor<f32, B, 6>) -> Tensor<f32, B, 2> {
     for scale in [0.5, 0.25] {
         y *= scale;
     }
-    let parts = vec![&y, &y];
+    let mut parts = Vec::new();
+    for _ in 0..2 {
+        parts.push(&y);
+    }
     let twice = Tensor::stack(&parts, 0);
     twice.sum(0, false)
 }

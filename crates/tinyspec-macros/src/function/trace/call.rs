@@ -117,8 +117,10 @@ impl Tracer<'_> {
         }
         if let Expr::Path(function) = &*call.func {
             let segments = &function.path.segments;
+            let is_of = |owner: &str| segments.iter().rev().nth(1).is_some_and(|segment| segment.ident == owner);
             match (segments.last().map(|last| last.ident.to_string()).as_deref(), call.args.first()) {
                 (Some("default"), None) => return Value::Default,
+                (Some("new"), None) if is_of("Vec") => return Value::List(Vec::new()),
                 // A body that is no Rust yet: rustc has said so.
                 (Some("wrong_results"), None) => {
                     self.waits = true;
@@ -143,7 +145,7 @@ impl Tracer<'_> {
             if let Some(wrong) = self.method_by_path(call, whole) {
                 return wrong;
             }
-            if segments.len() >= 2 && segments[segments.len() - 2].ident == "Tensor" {
+            if is_of("Tensor") {
                 return self.associated(&segments[segments.len() - 1].ident, call, whole);
             }
         }
