@@ -83,7 +83,9 @@ fn by_name(case: &Case, name: &str, inputs: &[Tensor]) -> Result<Vec<Tensor>, Fa
                 (None, None) => return Err(Failure::Wrong(format!("no input for `{param}`"))),
             },
             ParamKind::tensors => Argument::Tensors(tensors.by_ref().cloned().collect()),
-            ParamKind::int => Argument::Int(value.and_then(Value::as_i64).unwrap_or(default_int(param))),
+            ParamKind::int | ParamKind::size => {
+                Argument::Int(value.and_then(Value::as_i64).unwrap_or(default_int(param)))
+            }
             ParamKind::ints | ParamKind::shape => Argument::Ints(numbers(value)),
             ParamKind::float => Argument::Float(value.and_then(Value::as_f64).unwrap_or(default_float(param))),
             ParamKind::flag => Argument::Flag(value.and_then(Value::as_bool).unwrap_or(false)),

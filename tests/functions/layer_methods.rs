@@ -267,7 +267,7 @@ fn linspace<B>(x: &Tensor<f32, B, 6>) -> Tensor<f32, B, 6> {
 
 #[function]
 fn eye<B>(x: &Tensor<f32, B, 6>) -> Tensor<f32, B, 6> {
-    x.matmul(Tensor::eye(6, 6, DType::F32))
+    Tensor::eye(B, B, DType::F32).matmul(x.matmul(Tensor::eye(6, 6, DType::F32)))
 }
 
 pub const FUNCTIONS: &[&EmbeddedFunction] = functions! {

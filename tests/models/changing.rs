@@ -121,7 +121,7 @@ fn arguments(method: &Method, which: usize, value: f64, attempt: usize) -> Vec<A
         ParamKind::tensor if name.contains("index") || name.contains("target") => Argument::Tensor(places(shape)),
         ParamKind::tensor => Argument::Tensor(numbers(shape, 0.57)),
         ParamKind::tensors => Argument::Tensors(vec![numbers(&[8, 8], 0.3), numbers(&[8, 8], 0.7)]),
-        ParamKind::int => Argument::Int([1, 0, 2][attempt % 3]),
+        ParamKind::int | ParamKind::size => Argument::Int([1, 0, 2][attempt % 3]),
         ParamKind::ints => Argument::Ints(vec![2, 2]),
         ParamKind::shape => Argument::Ints(vec![8, 8]),
         ParamKind::axes => Argument::Ints(vec![1]),

@@ -288,6 +288,7 @@ macro_rules! method {
     (@type flag) => { bool };
     (@type dtype) => { DType };
     (@type shape) => { impl IntoShape };
+    (@type size) => { impl Into<Dim> };
     (@type axes) => { impl IntoAxes };
     (@type text) => { &str };
     (@type $options:ident) => { tinyspec_ir::ops::options::$options };
@@ -300,6 +301,7 @@ macro_rules! method {
         $param.map(|tensor| $call.operand(tensor, $like))
     };
     (@prepare shape, $call:ident, $param:ident, $like:expr) => { $param.into_shape() };
+    (@prepare size, $call:ident, $param:ident, $like:expr) => { Into::<Dim>::into($param) };
     (@prepare axes, $call:ident, $param:ident, $like:expr) => { $param.into_axes() };
     (@prepare $kind:ident, $call:ident, $param:ident, $like:expr) => { $param };
     (@parameter $name:ident: tensor, $call:ident, $param:ident) => {};
@@ -315,6 +317,7 @@ macro_rules! method {
     (@pass tensors, $param:ident) => { &$param };
     (@pass ints, $param:ident) => { $param.as_ref() };
     (@pass shape, $param:ident) => { &$param };
+    (@pass size, $param:ident) => { &$param };
     (@pass axes, $param:ident) => { $param.as_deref() };
     (@pass $kind:ident, $param:ident) => { $param };
 }

@@ -155,16 +155,16 @@ fn held_by(op: &str, dtype: DType, ends: [f64; 2]) -> Result<()> {
 }
 
 /// Ones on the diagonal of an n×m matrix.
-pub fn eye(b: &mut dyn Builder, n: i64, m: i64, dtype: DType) -> Result<NodeId> {
-    if n < 0 || m < 0 {
+pub fn eye(b: &mut dyn Builder, n: &Dim, m: &Dim, dtype: DType) -> Result<NodeId> {
+    if n.bounds().1 < 0 || m.bounds().1 < 0 {
         return Err(
             Error::new(ErrorKind::Value, "eye", format!("{n} rows and {m} columns")).help("both are at least 0")
         );
     }
-    crate::derive::check_size(Op::Expand, &[Dim::from(n), Dim::from(m)])?;
-    let row = arange_dim(b, &Dim::from(n), DType::I32)?;
-    let row = reshape(b, row, &[Dim::from(n), Dim::from(1)])?;
-    let column = arange_dim(b, &Dim::from(m), DType::I32)?;
+    crate::derive::check_size(Op::Expand, &[n.clone(), m.clone()])?;
+    let row = arange_dim(b, n, DType::I32)?;
+    let row = reshape(b, row, &[n.clone(), Dim::from(1)])?;
+    let column = arange_dim(b, m, DType::I32)?;
     let same = super::arithmetic::eq(b, row, column)?;
     super::cast(b, same, dtype)
 }

@@ -47,6 +47,8 @@ macro_rules! param_kind {
             dtype,
             /// A shape or an offset.
             shape,
+            /// The size of an axis.
+            size,
             /// A list of axes, or all of them.
             axes,
             /// A word, such as a reduction.
@@ -86,7 +88,7 @@ pub enum MethodArg {
     Flag(bool),
     /// A dtype.
     DType(DType),
-    /// A shape with named dims.
+    /// A shape with named dims; one of them is the size of an axis.
     Shape(Shape),
     /// All axes.
     AllAxes,
@@ -147,6 +149,7 @@ macro_rules! table {
     (@pass tensors $param:ident) => { &$param };
     (@pass ints $param:ident) => { &$param };
     (@pass shape $param:ident) => { &$param };
+    (@pass size $param:ident) => { &$param };
     (@pass axes $param:ident) => { $param.as_deref() };
     (@pass $kind:ident $param:ident) => { $param };
 }

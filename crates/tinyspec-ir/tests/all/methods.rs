@@ -41,6 +41,7 @@ fn fits(kind: ParamKind, argument: &MethodArg) -> bool {
         ParamKind::flag => matches!(argument, A::Flag(_)),
         ParamKind::dtype => matches!(argument, A::DType(_)),
         ParamKind::shape => matches!(argument, A::Shape(_) | A::Ints(_)),
+        ParamKind::size => matches!(argument, A::Int(_)),
         ParamKind::axes => matches!(argument, A::AllAxes | A::Ints(_) | A::Int(_)),
         ParamKind::text => matches!(argument, A::Text(_)),
         options => options.fields().is_some() && matches!(argument, A::Options(_)),
@@ -130,7 +131,7 @@ fn no_value_of_the_right_kind_panics() {
                     }
                     ParamKind::optional if random.bool() => MethodArg::Nothing,
                     ParamKind::optional => MethodArg::Tensor(any_tensor(&mut random, &mut graph)),
-                    ParamKind::int => MethodArg::Int(int(&mut random)),
+                    ParamKind::int | ParamKind::size => MethodArg::Int(int(&mut random)),
                     ParamKind::ints => MethodArg::Ints(some(&mut random)),
                     ParamKind::float => {
                         let floats = [0.0, 0.5, -1.0, 1e30, f64::NAN, f64::INFINITY];

@@ -165,8 +165,8 @@ impl VisitMut for Copier<'_> {
     fn visit_expr_method_call_mut(&mut self, call: &mut ExprMethodCall) {
         visit_expr_method_call_mut(self, call);
         if let Some(row) = METHODS.iter().find(|row| call.method == row.name) {
-            let kinds = row.params.iter().skip(1).map(|(_, kind)| *kind == ParamKind::shape);
-            kinds.zip(&mut call.args).filter(|(is_shape, _)| *is_shape).for_each(|(_, argument)| sizes(argument));
+            let kinds = row.params.iter().skip(1).map(|(_, kind)| *kind);
+            kinds.zip(&mut call.args).for_each(|(kind, argument)| dims(kind, argument));
         }
     }
 
@@ -186,13 +186,11 @@ impl VisitMut for Copier<'_> {
             size(count);
         }
         for (position, argument) in call.args.iter_mut().enumerate() {
-            let is_shape = match row {
-                _ if by_hand => position == 0,
-                Some(row) => row.params.get(position).is_some_and(|(_, kind)| *kind == ParamKind::shape),
-                None => false,
-            };
-            if is_shape {
-                sizes(argument);
+            let param = row.and_then(|row| row.params.get(position));
+            match param {
+                _ if by_hand && position == 0 => sizes(argument),
+                Some(&(_, kind)) => dims(kind, argument),
+                None => {}
             }
         }
     }
@@ -226,6 +224,15 @@ fn is_assignment(op: &syn::BinOp) -> bool {
             | ShlAssign(_)
             | ShrAssign(_)
     )
+}
+
+/// Sizes in an argument of this kind.
+fn dims(kind: ParamKind, argument: &mut Expr) {
+    match kind {
+        ParamKind::shape => sizes(argument),
+        ParamKind::size => size(argument),
+        _ => {}
+    }
 }
 
 fn size(size: &mut Expr) {

@@ -122,7 +122,7 @@ fn as_columns(
 
 /// The identity.
 fn eye(b: &mut dyn Builder, rows: i64, columns: i64, dtype: DType) -> Result<NodeId> {
-    super::creation::eye(b, rows, columns, dtype)
+    super::creation::eye(b, &Dim::from(rows), &Dim::from(columns), dtype)
 }
 
 /// A vector along the last axis as the matrices' rows: `[…, 1, n]`.

@@ -97,6 +97,14 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    pub fn size(&mut self, param: &str) -> Result<Dim> {
+        match self.take() {
+            Some(MethodArg::Int(number)) => Ok(Dim::from(*number)),
+            Some(MethodArg::Shape(shape)) if shape.len() == 1 => Ok(shape[0].clone()),
+            _ => self.wrong(param, "the size of an axis"),
+        }
+    }
+
     pub fn axes(&mut self, param: &str) -> Result<Option<Vec<i64>>> {
         match self.take() {
             Some(MethodArg::AllAxes) => Ok(None),

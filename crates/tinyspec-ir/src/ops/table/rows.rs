@@ -851,7 +851,7 @@ macro_rules! for_each_method {
         /// The window `0.42 - 0.5 cos + 0.08 cos` of twice the angle (f32).
         blackman_window(length: int, periodic: flag) -> tensor = shapes::blackman_window;
         /// Ones on the diagonal.
-        eye(n: int, m: int, dtype: dtype) -> tensor = creation::eye;
+        eye(n: size, m: size, dtype: dtype) -> tensor = creation::eye;
         /// 64 random bits of each counter (u64) under a u64 key: Threefry-2x32 with 20 rounds.
         threefry(counter: tensor, key: tensor) -> tensor = random::threefry;
         /// Uniform in `[low, high)`, by Threefry from a u64 key.

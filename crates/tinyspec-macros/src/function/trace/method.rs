@@ -494,6 +494,7 @@ impl Tracer<'_> {
             (ParamKind::axes, Value::All) => Some(MethodArg::AllAxes),
             (ParamKind::axes, value) => ints(value).map(MethodArg::Ints),
             (ParamKind::shape, value) => self.shape_of(value).map(MethodArg::Shape),
+            (ParamKind::size, value) => self.as_dim(value).map(|dim| MethodArg::Shape(Shape::from_iter([dim]))),
             _ => None,
         };
         found.ok_or_else(|| {
