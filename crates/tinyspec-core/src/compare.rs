@@ -1,10 +1,10 @@
-//! What two kernels made of the same numbers, compared.
+//! Compares the results of two kernels for the same inputs.
 
 use std::collections::HashSet;
 use std::ops::Range;
 use tinyspec_ir::{Arg, DType, Graph, NodeId, Op, float};
 
-/// How far sums of a dtype may be off in another order, as a share of their size.
+/// The relative error that another order of summation may cause.
 pub(crate) fn tolerance(dtype: DType) -> f64 {
     match dtype {
         DType::F64 => 1e-9,
@@ -15,19 +15,20 @@ pub(crate) fn tolerance(dtype: DType) -> f64 {
     }
 }
 
-/// How far a kernel's results may be off on another device.
+/// How far a kernel's results may differ on another device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tolerance {
-    /// Floats, as a share of their size.
+    /// The relative error of floats.
     pub floats: f64,
-    /// Integers may have been made of floats that were rounded otherwise: an order, a position, bits.
+    /// Integers may derive from floats that were rounded differently: an order, a position, bits.
     pub integers: bool,
-    /// Whether floats are equal decides, and one of them may have been rounded otherwise: nothing can be said of the results.
+    /// The results depend on whether two floats are equal, and one of them may have been rounded differently: nothing
+    /// can be said about them.
     pub ties: bool,
 }
 
 impl Tolerance {
-    /// That of the least exact dtype that the kernel computes in.
+    /// The tolerance of the least precise dtype that the kernel computes in.
     pub fn of(graph: &Graph, kernel: NodeId) -> Tolerance {
         let mut tolerance = Tolerance::default();
         let mut rounded = HashSet::new();
@@ -40,7 +41,7 @@ impl Tolerance {
                 rounded.insert(node);
             }
             if let (Op::CmpNe, &[a, b]) = (graph.op(node), sources) {
-                // That a result is a certain number is another matter: those are computed alike, such as 0.
+                // Comparisons with a constant, such as 0, do not count: both devices compute such values exactly.
                 let is_computed = a != b && graph.as_const(a).is_none() && graph.as_const(b).is_none();
                 tolerance.ties |= is_computed && graph.dtype(a).is_float() && rounded.contains(&node);
             }
@@ -49,7 +50,7 @@ impl Tolerance {
     }
 }
 
-/// It computes, where others only choose, move and convert.
+/// Whether the op computes, rather than selects, moves or converts.
 fn rounds(graph: &Graph, node: NodeId) -> bool {
     match (graph.op(node), graph.arg(node)) {
         (Op::Reduce, Arg::Reduce { op, .. }) => *op != Op::Max,
@@ -61,7 +62,7 @@ fn rounds(graph: &Graph, node: NodeId) -> bool {
 /// Elements that differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Difference {
-    /// The first of them.
+    /// The first such element.
     pub element: usize,
     pub expected: f64,
     pub found: f64,
@@ -105,8 +106,8 @@ pub(crate) fn difference(
     difference_beyond(dtype, tolerance, [expected, expected], found, is_written)
 }
 
-/// The same of results of which a second computation is known, on numbers that the tolerance allows as well: where terms cancel,
-/// the two differ by more than the results' size tells, and so may what was found.
+/// Like [`difference`], given a second reference for inputs moved within the tolerance: where terms cancel, the two
+/// references differ by more than the relative error, and so may the results.
 pub(crate) fn difference_beyond(
     dtype: DType,
     tolerance: f64,

@@ -1,4 +1,4 @@
-//! Files that take the place of older ones as a whole, whoever writes at the same time and wherever a writer is killed.
+//! Atomic replacement of files, with several writers, and if a writer is killed at any point.
 //!
 //! Contents go into a draft beside the file, which is renamed once it is complete. A writer holds a lock on its draft, so a
 //! draft without one belongs to a process that is gone, and the next writer in the folder removes it.
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// How the names of drafts end. They begin with a dot.
 const DRAFT: &str = ".tinyspec-draft";
 
-/// What a crash of the whole machine may leave behind.
+/// What a crash of the machine may leave behind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
     /// The old contents or the new ones, on disk before the call returns.
@@ -78,7 +78,7 @@ pub(crate) fn remove_abandoned_drafts(folder: &Path) {
             && let Ok(draft) = File::open(entry.path())
             && draft.try_lock().is_ok()
         {
-            // Where somebody else was faster it is gone already.
+            // Another process may have removed it already.
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -89,7 +89,7 @@ pub(crate) fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A file that is to be renamed, locked; removed where that fails.
+/// A locked file that is to be renamed; it is removed if that fails.
 struct Draft {
     path: PathBuf,
     file: File,
@@ -112,7 +112,7 @@ impl Draft {
             };
             // Some file systems have no locks: there nobody removes drafts.
             let _ = file.lock();
-            // Else it was removed as abandoned just before it was locked.
+            // Otherwise it was removed as abandoned just before it was locked.
             if path.exists() {
                 return Ok(Draft { path, file, is_in_place: false });
             }
@@ -134,7 +134,7 @@ fn sync_folder(folder: &Path) -> Result<()> {
     match File::open(folder).and_then(|folder| folder.sync_all()) {
         // Not every file system can.
         Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
-        // A folder that may be written to, but not read.
+        // The folder may be writable but not readable.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
         synced => synced,
     }

@@ -1,4 +1,4 @@
-//! Caches with a limit in bytes: what was not used for the longest time is given back.
+//! Caches with a limit in bytes, which evict what was least recently used.
 
 use crate::device::size_of_environment;
 use crate::{Error, Result};
@@ -9,21 +9,22 @@ use std::sync::{Mutex, PoisonError};
 
 const VARIABLE: &str = "TINYSPEC_PLANS";
 
-/// Bytes of plans, programs and their machine code that a process keeps where nobody says otherwise.
+/// The default limit, in bytes of plans, programs and their machine code.
 const USUAL: u64 = 64 << 20;
 
-/// As many plans of each half are kept whatever they need: a program that alternates between a few never makes one twice.
+/// The number of plans in each half that are kept whatever their size: a program that alternates between a few never
+/// compiles one twice.
 const ALWAYS: usize = 64;
 
-/// The limit, or none before it was asked for.
+/// The limit, or [`UNKNOWN`] before its first use.
 static LIMIT: AtomicU64 = AtomicU64::new(UNKNOWN);
 const UNKNOWN: u64 = u64::MAX;
 
-/// The most that a process keeps of what it has compiled, about: plans, and the machine code that only they use. What was
-/// not used for the longest time is given back beyond that, and made again, or read from the object cache, when it is needed.
+/// The approximate limit on what a process keeps of its compiled programs: plans, and the machine code that only they
+/// use. Beyond it, the least recently used are freed, and compiled again or read from the object cache when needed.
 ///
-/// `TINYSPEC_PLANS` sets it at the start, such as `TINYSPEC_PLANS=16MB`; else it is 64 MiB. Prepared calls keep theirs, and
-/// the last 64 plans are kept whatever they need.
+/// `TINYSPEC_PLANS` sets it at the start, such as `TINYSPEC_PLANS=16MB`; the default is 64 MiB. Prepared calls keep
+/// theirs, and the last 64 plans are kept whatever their size.
 ///
 /// ```
 /// tinyspec_core::execute::limit_plans(16 << 20);
@@ -40,7 +41,7 @@ fn limit() -> Result<u64> {
     match LIMIT.load(Ordering::Relaxed) {
         UNKNOWN => {
             let limit = size_of_environment(VARIABLE)?.unwrap_or(USUAL);
-            // Somebody may have set another one meanwhile.
+            // Another thread may have set it in the meantime.
             let known = LIMIT.compare_exchange(UNKNOWN, limit, Ordering::Relaxed, Ordering::Relaxed);
             Ok(known.map_or_else(|set| set, |_| limit))
         }
@@ -48,28 +49,28 @@ fn limit() -> Result<u64> {
     }
 }
 
-/// A cache of several threads, of entries that say how many bytes they keep alive.
+/// A thread-safe cache of entries with known sizes.
 pub(crate) struct Kept<K, V> {
     halves: Mutex<Halves<K, V>>,
-    /// Which part of the limit is for it, as a divisor.
+    /// Its share of the limit, as a divisor.
     share: u64,
-    /// Of each half, as many entries are kept whatever they need.
+    /// The number of entries in each half that are kept whatever their size.
     least: usize,
 }
 
-/// What there is room for: so many bytes, and as many entries in each half whatever they need.
+/// The capacity: so many bytes, and a number of entries in each half whatever their size.
 #[derive(Clone, Copy)]
 struct Most {
     bytes: u64,
     least: usize,
 }
 
-/// What was used since the halves were last exchanged, and what was used before. The older half is dropped when the younger
-/// one is full: so an entry stays for at least as long as half of the limit takes to fill.
+/// Entries used since the halves were last exchanged, and those used before. When the younger half is full, the older
+/// one is dropped, so an entry stays at least until half of the limit has been filled.
 struct Halves<K, V> {
     young: FxHashMap<K, (V, u64)>,
     old: FxHashMap<K, (V, u64)>,
-    /// Of the young ones.
+    /// The size of the young ones.
     bytes: u64,
 }
 
@@ -80,7 +81,7 @@ impl<K: Hash + Eq, V: Clone> Kept<K, V> {
         Kept { halves: Mutex::new(halves), share, least: ALWAYS }
     }
 
-    /// Keeps so few entries whatever they need.
+    /// Sets the number of entries that are kept whatever their size.
     pub fn with_at_least(self, least: usize) -> Kept<K, V> {
         Kept { least, ..self }
     }
@@ -111,14 +112,14 @@ impl<K: Hash + Eq, V: Clone> Kept<K, V> {
     pub fn insert(&self, key: K, value: V, bytes: u64) -> Result<(), Error> {
         let most = self.share_of(limit()?);
         let dropped = self.halves.lock().unwrap_or_else(PoisonError::into_inner).insert(key, value, bytes, most);
-        // Not under the lock: it may be much.
+        // Dropped outside the lock, since it may take long.
         drop(dropped);
         Ok(())
     }
 }
 
 impl<K: Hash + Eq, V> Halves<K, V> {
-    /// Gives what is no longer kept.
+    /// Returns the evicted entries.
     fn insert(&mut self, key: K, value: V, bytes: u64, most: Most) -> FxHashMap<K, (V, u64)> {
         self.bytes += bytes;
         if let Some((_, before)) = self.young.insert(key, (value, bytes)) {

@@ -1,4 +1,4 @@
-//! How many threads kernels and compilers use, and the pool of the compilers.
+//! The number of threads of kernels and compilers, and the compilers' thread pool.
 
 use crate::{Error, Result};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -9,14 +9,15 @@ use tinyspec_backends::settings;
 use tinyspec_ir::ErrorKind;
 
 const VARIABLE: &str = "TINYSPEC_THREADS";
-/// More than a machine has processors: the system would start them for minutes, and they would wait for each other.
+/// The most threads, more than a machine has processors: starting more would take minutes, and they would wait for each
+/// other.
 const MOST: usize = 1024;
 
-/// Settled by whoever needs it first.
+/// Settled on first use.
 static THREADS: OnceLock<Result<usize>> = OnceLock::new();
 
-/// How many threads compute and compile: those of [`set_threads`], of `TINYSPEC_THREADS`, else one for each processor that
-/// the process may run on. From the first call on, and from the first use of the device `cpu`, it stays so.
+/// How many threads compute and compile: the number of [`set_threads`], of `TINYSPEC_THREADS`, or else one for each
+/// processor that the process may run on. It is fixed by the first call, or the first use of the device `cpu`.
 ///
 /// # Errors
 /// When `TINYSPEC_THREADS` is not a number of threads, from 1 to 1024.
@@ -29,8 +30,8 @@ pub fn threads() -> Result<usize> {
     THREADS.get_or_init(from_environment).clone()
 }
 
-/// Sets how many threads compute and compile, whatever `TINYSPEC_THREADS` says: at the start of a program, before its first
-/// tensor, as kernels are made for the number.
+/// Sets how many threads compute and compile, overriding `TINYSPEC_THREADS`. Call it at the start of a program, before
+/// its first tensor, since kernels are compiled for this number.
 ///
 /// ```standalone_crate
 /// # use tinyspec_core::{Tensor, set_threads, threads};
@@ -42,7 +43,7 @@ pub fn threads() -> Result<usize> {
 /// ```
 ///
 /// # Errors
-/// For 0, for more than 1024, and when another number is settled already.
+/// For 0, for more than 1024, and when a different number is already settled.
 #[track_caller]
 pub fn set_threads(threads: usize) -> Result<()> {
     let location = Location::caller();
@@ -66,13 +67,14 @@ pub fn set_threads(threads: usize) -> Result<()> {
     }
 }
 
-/// The threads that compile; none where one does all. The child of a `fork` has none of its parent's and makes its own.
+/// The threads that compile; `None` if there is only one. The child of a `fork` has none of its parent's threads and
+/// makes its own.
 pub(crate) fn compilers() -> Option<Arc<ThreadPool>> {
     static POOL: Mutex<Option<(u32, Option<Arc<ThreadPool>>)>> = Mutex::new(None);
     let mut slot = match POOL.try_lock() {
         Ok(slot) => slot,
         Err(TryLockError::Poisoned(slot)) => slot.into_inner(),
-        // Held for an instant by another thread, or for ever: by one that a fork has left behind.
+        // Held briefly by another thread, or forever by one that a fork has left behind.
         Err(TryLockError::WouldBlock) => return None,
     };
     let process = std::process::id();
@@ -83,7 +85,7 @@ pub(crate) fn compilers() -> Option<Arc<ThreadPool>> {
             let name = |number| format!("tinyspec-compiler-{number}");
             let build = || ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().ok().map(Arc::new);
             let pool = if threads > 1 { build() } else { None };
-            // Nobody is left who could end the threads of the parent's.
+            // The parent's threads do not exist in this process, so they cannot be joined.
             std::mem::forget(slot.replace((process, pool.clone())));
             pool
         }

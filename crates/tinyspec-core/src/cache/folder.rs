@@ -1,4 +1,4 @@
-//! The folder of the cache: private to the user, for what is in it is run.
+//! The cache folder. It must be private to the user, since code from it is executed.
 
 use crate::file::remove_abandoned_drafts;
 use std::cmp::Reverse;
@@ -16,7 +16,7 @@ pub(crate) fn private() -> Option<&'static Path> {
     FOLDER.get_or_init(open).as_deref()
 }
 
-/// The folder of what a code generator made, there already or not; `None` where others could write to it.
+/// The folder for the output of one code generator, which need not exist yet; `None` if others could write to it.
 pub(super) fn of_generator(folder: &Path, generator: Option<&str>) -> Option<PathBuf> {
     let own = folder.join(ContentHash::of(&generator).to_string());
     let is_new = fs::symlink_metadata(&own).is_err_and(|error| error.kind() == ErrorKind::NotFound);
@@ -37,7 +37,7 @@ pub(super) fn sweep(folder: &Path) {
     }
 }
 
-/// The folders of all code generators, the last used one first, as this process found them.
+/// The folders of all code generators, most recently used first, as this process found them.
 pub(super) fn generators() -> &'static [PathBuf] {
     static FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     FOLDERS.get_or_init(|| {
@@ -58,11 +58,11 @@ fn open() -> Option<PathBuf> {
             None => settings::path("HOME")?.join(".cache").join("tinyspec"),
         },
     };
-    // The user's own link to another place is followed.
+    // A symbolic link that the user made is followed.
     match create(&folder).and_then(|()| fs::canonicalize(&folder)) {
         Ok(folder) if is_private(&folder) => return Some(folder),
         Ok(folder) => warn(&folder, NOT_PRIVATE),
-        // A user without a home of their own has not asked for a cache.
+        // Without a home folder, and unless one was chosen, there is no cache and no warning.
         Err(error) if chosen.is_some() => warn(&folder, &error.to_string()),
         Err(_) => {}
     }
@@ -81,20 +81,21 @@ fn warn(folder: &Path, reason: &str) {
     );
 }
 
-/// Makes a folder that is its owner's alone, unless it is there.
+/// Creates a folder that only its owner can access, unless it exists.
 #[cfg(unix)]
 pub(super) fn create(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Makes a folder, unless it is there.
+/// Creates a folder unless it exists.
 #[cfg(not(unix))]
 pub(super) fn create(folder: &Path) -> std::io::Result<()> {
     fs::create_dir_all(folder)
 }
 
-/// A folder, not a link to one, that belongs to the user of this process and that nobody else can write to.
+/// Whether this is a folder, not a link to one, that belongs to the user of this process and that nobody else can write
+/// to.
 #[cfg(unix)]
 pub(super) fn is_private(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;

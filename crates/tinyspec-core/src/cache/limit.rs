@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 const VARIABLE: &str = "TINYSPEC_CACHE_SIZE";
 
-/// Bytes of objects where nobody says otherwise: some 50,000 kernels.
+/// The default limit in bytes: some 50,000 kernels.
 const USUAL: u64 = 1 << 30;
 
 /// How often the cache is measured, by all processes together: examining 50,000 files takes a tenth of a second.
@@ -61,7 +61,7 @@ fn shrink(root: &Path, limit: u64) {
         if bytes <= limit - limit / 4 {
             return;
         }
-        // What another process has removed is gone too.
+        // Another process may have removed it already.
         let _ = fs::remove_file(file);
         bytes -= size;
     }

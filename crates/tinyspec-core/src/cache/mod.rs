@@ -1,8 +1,8 @@
 //! Objects on disk: machine code of kernels seen by an earlier run.
 //!
-//! An entry is trusted only if it is ours, whole and of this key; anything else is ignored and made anew. What each code
-//! generator made is in a folder of its own; where nobody can tell which one there is, or there is none, all are looked
-//! through, as the code of any is right.
+//! An entry is trusted only if it is ours, complete and has this key; anything else is ignored and compiled again. Each
+//! code generator has its own folder. If the code generator is unknown or missing, all folders are searched, since the
+//! code of any of them is correct.
 
 mod folder;
 mod limit;
@@ -25,15 +25,15 @@ use tinyspec_ir::{ContentHash, ContentHasher};
 const MAGIC: &[u8; 8] = b"tsobj\0\0\x01";
 /// Magic, key, checksum.
 const HEADER: usize = 8 + 16 + 16;
-/// What is made faster than this is not worth a file.
+/// Code that compiles faster than this is not worth a file.
 const WORTH_KEEPING: Duration = Duration::from_micros(150);
 
-/// The place of a kernel's object, there already or not.
+/// Where a kernel's object is, or would be.
 pub(crate) struct Entry {
     key: ContentHash,
     /// Where it is kept.
     file: Option<PathBuf>,
-    /// Whichever code generator made it.
+    /// Any code generator may have made it.
     is_of_any: bool,
 }
 
@@ -116,7 +116,7 @@ fn checksum(code: &[u8]) -> ContentHash {
     hasher.content_hash()
 }
 
-/// The code in an entry, if it is whole and of this key.
+/// The code in an entry, if it is complete and has this key.
 fn read(file: &Path, key: ContentHash) -> Option<Vec<u8>> {
     let mut bytes = fs::read(file).ok()?;
     let (header, code) = bytes.split_at_checked(HEADER)?;

@@ -1,4 +1,4 @@
-//! What `TINYSPEC_VALIDATE=1` compares: a plan beside the same plan for another device.
+//! What `TINYSPEC_VALIDATE=1` compares: a plan with the same plan for another device.
 
 use super::plan::Plan;
 use crate::Result;
@@ -24,7 +24,7 @@ pub(crate) struct ComparedCall {
     pub tolerance: Tolerance,
 }
 
-/// A buffer that both are given: its positions in the tables of both plans.
+/// A buffer that both launches take: its positions in the tables of both plans.
 pub(crate) struct ComparedBuffer {
     pub here: u32,
     pub there: u32,
@@ -36,7 +36,7 @@ pub(crate) struct ComparedBuffer {
 /// The device that another one is compared with: `cpu`, and for `cpu` the interpreter.
 ///
 /// # Errors
-/// When `TINYSPEC_VALIDATE` says nothing we know.
+/// When the value of `TINYSPEC_VALIDATE` is unknown.
 pub(crate) fn reference_of(compared: &Device) -> Result<Option<Arc<Device>>> {
     if !settings::VALIDATE.read()? || compared.family() == "built-in interpreter" {
         return Ok(None);

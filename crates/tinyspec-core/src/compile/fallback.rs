@@ -2,9 +2,9 @@
 //! schedule and, if that fails too, each of its Reduces gets a kernel of its own. The program runs, more slowly, and one
 //! warning prints a reproducer.
 //!
-//! Where mistakes are looked for there is no second attempt: `TINYSPEC_FALLBACK=off`, as in this workspace's tests and
-//! benches, or `TINYSPEC_VERIFY=1` make the refusal an error. `TINYSPEC_FAULT=schedule` lets lowering fail for each kernel
-//! with a schedule, `TINYSPEC_FAULT=fusion` for each with several Reduces, to try what happens then.
+//! While looking for bugs there should be no second attempt: `TINYSPEC_FALLBACK=off`, as in this workspace's tests and
+//! benches, or `TINYSPEC_VERIFY=1` make the refusal an error. `TINYSPEC_FAULT=schedule` lets lowering fail for each
+//! kernel with a schedule, `TINYSPEC_FAULT=fusion` for each with several Reduces, to try what happens then.
 
 use crate::device::Device;
 use crate::lower::optimize::{OptOp, Scheduler};
@@ -17,7 +17,7 @@ use tinyspec_backends::Target;
 use tinyspec_backends::settings::{self, UnknownSetting};
 use tinyspec_ir::{ContentHash, ErrorKind, Graph, NodeId, Op, text};
 
-/// How a kernel is lowered.
+/// Which attempt at lowering a kernel this is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Attempt {
     /// By the schedule that the heuristics or a search chose.
@@ -26,13 +26,13 @@ pub(crate) enum Attempt {
     Plain,
 }
 
-/// Is there a second attempt?
+/// Whether there is a second attempt.
 pub(crate) fn is_allowed() -> bool {
     static ALLOWED: OnceLock<bool> = OnceLock::new();
     *ALLOWED.get_or_init(|| settings::FALLBACK.is_on() && !profile::verifies())
 }
 
-/// What lowering makes of a kernel; where there is a second attempt, a panic is a refusal.
+/// Lowers a kernel. If there is a second attempt, a panic counts as a refusal.
 pub(crate) fn attempt<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     if !is_allowed() {
         return work();
@@ -47,7 +47,7 @@ pub(crate) fn attempt<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 /// A kernel that could not be lowered as it should have been.
 #[derive(Clone)]
 pub(crate) struct Failure {
-    /// What the stage said.
+    /// The error of the stage.
     pub error: Error,
     kernel: ContentHash,
     reproducer: String,
@@ -57,7 +57,7 @@ impl Failure {
     /// Describes the kernel, which is in range form.
     pub fn new(error: Error, graph: &Graph, sink: NodeId, name: &str, device: &Arc<Device>) -> Failure {
         let kernel = graph.content_hash(&[sink]);
-        // What it was lowered by is asked once more; that may be what failed.
+        // The schedule is chosen a second time, and choosing it may be what failed.
         let chosen = || -> Result<String> {
             let scheduler = Scheduler::new(graph.clone(), sink, device.target())?;
             let (ops, _) = search::schedule(&scheduler, name, device)?;
@@ -73,7 +73,7 @@ impl Failure {
         Failure { error, kernel, reproducer }
     }
 
-    /// Warns of it, once a process.
+    /// Warns about it, once per process.
     pub fn warn(&self, remedy: &str) {
         static SEEN: Mutex<Option<FxHashSet<ContentHash>>> = Mutex::new(None);
         let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,7 +89,7 @@ impl Failure {
     }
 }
 
-/// The facts that decide the lowering, as file tests read them.
+/// The properties of the target that lowering depends on, in the form that file tests read.
 fn described(target: &Target) -> String {
     let Target { vector_bytes, vector_registers, masked_access, accumulators, threads, .. } = target;
     let native: Vec<&str> = target.native.iter().map(|op| op.name()).collect();

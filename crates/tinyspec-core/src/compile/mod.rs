@@ -1,4 +1,5 @@
-//! From a graph to a plan for a device: the stages in `lower`, schedules that were found, compiled kernels, launches.
+//! From a graph to a plan for a device: runs the stages of `lower`, looks up schedules, compiles kernels and lays out
+//! launches.
 
 mod compared;
 mod fallback;

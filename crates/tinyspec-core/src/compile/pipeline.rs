@@ -47,7 +47,7 @@ pub(crate) fn compile_over(
     Ok(plan)
 }
 
-/// As [`compile`], for a graph whose named dims stay what they are: its kernels serve all of their values.
+/// As [`compile`], for a graph that keeps its named dims: its kernels work for all of their values.
 ///
 /// # Errors
 /// As [`compile`].
@@ -109,7 +109,8 @@ fn simplified(graph: &Graph, outputs: &[NodeId], device: &Device) -> Result<(Gra
     Ok(simplified.unwrap_or_else(|| (graph.clone(), outputs.to_vec())))
 }
 
-/// What `outputs` run on a device, a `Program` a kernel, in their order, and how many buffers each writes.
+/// The kernels that compute `outputs` on a device, in order, each as a `Program` with the number of buffers that it
+/// writes.
 ///
 /// # Errors
 /// As [`compile`].
@@ -133,7 +134,7 @@ pub(crate) fn programs(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) 
     Ok(programs)
 }
 
-/// The kernels that compute what one in range form does, in their order.
+/// The kernels that one kernel in range form was divided into, in order.
 pub(crate) type Parts = SmallVec<[Arc<Kernel>; 1]>;
 
 /// Kernels of a schedule, by their Sinks; or those that could not be lowered.
@@ -141,7 +142,7 @@ type Outcome = std::result::Result<FxHashMap<NodeId, Parts>, Vec<(NodeId, Failur
 
 /// Why there is no kernel.
 enum Unlowered {
-    /// A stage refuses it, even without a schedule.
+    /// A stage refuses the kernel even without a schedule.
     Kernel(Box<Failure>),
     /// Something else is wrong.
     Error(Error),
@@ -162,7 +163,7 @@ impl<E: Into<Error>> From<E> for Unlowered {
     }
 }
 
-/// The same calls on the device that they are to be compared with, if they are. What that cannot run has no kernels there.
+/// The same calls on the reference device, if there is one. Calls that it cannot run have no kernels there.
 fn reference(schedule: &Schedule, device: &Arc<Device>) -> Result<Option<SymbolicPlan>> {
     let Some(reference) = reference_of(device)? else { return Ok(None) };
     let mut kernels: FxHashMap<NodeId, Parts> = FxHashMap::default();
@@ -196,7 +197,7 @@ fn distinct(schedule: &Schedule) -> Vec<&KernelCall> {
     distinct
 }
 
-/// All kernels of a schedule, lowered and compiled side by side.
+/// All kernels of a schedule, lowered and compiled in parallel.
 fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<Outcome> {
     kernels_among(&schedule.graph, &distinct(schedule), device)
 }
@@ -227,7 +228,7 @@ fn kernels_among(graph: &Graph, distinct: &[&KernelCall], device: &Arc<Device>) 
     let mut compiled = compile_all(&missing, device).into_iter();
     let mut arrived = |draft| match draft {
         Draft::Known(kernels) => Ok(kernels),
-        // One for each that was missing, in their order.
+        // One for each missing kernel, in order.
         Draft::Lowered(key, lowered) => {
             let kernels = compiled.by_ref().take(lowered.len()).collect::<Result<Parts>>()?;
             remember(key, &kernels);
@@ -243,12 +244,12 @@ fn kernels_among(graph: &Graph, distinct: &[&KernelCall], device: &Arc<Device>) 
     Ok(Ok(kernels))
 }
 
-/// Kernels of one module, at the most.
+/// The most kernels in one module.
 const TOGETHER: usize = 8;
-/// Instructions of a kernel beside which the work that is done once a module is little.
+/// From this number of instructions on, the work done once per module is negligible.
 const LARGE: usize = 600;
 
-/// Lowered kernels, compiled and loaded, in their order.
+/// Compiles and loads lowered kernels; the results are in the same order.
 fn compile_all(lowered: &[&Lowered], device: &Device) -> Vec<Result<Arc<Kernel>>> {
     let compile = |batch: &Vec<usize>| {
         let kernels: Vec<_> =
@@ -269,7 +270,7 @@ fn compile_all(lowered: &[&Lowered], device: &Device) -> Vec<Result<Arc<Kernel>>
     kernels.into_iter().map(|(_, kernel)| kernel).collect()
 }
 
-/// Which kernels share a module: those of like size, and no more than leave each thread several modules.
+/// Which kernels share a module: those of similar size, and so few that each thread gets several modules.
 fn batches(lowered: &[&Lowered], threads: usize) -> Vec<Vec<usize>> {
     let size = |&number: &usize| lowered[number].instructions();
     let most = match threads {
@@ -286,7 +287,7 @@ fn batches(lowered: &[&Lowered], threads: usize) -> Vec<Vec<usize>> {
 #[derive(Default)]
 struct Kernels {
     known: FxHashMap<ContentHash, SmallVec<[Weak<Kernel>; 1]>>,
-    /// Entries from which on those are looked for whose kernels are gone.
+    /// The number of entries at which those of dropped kernels are next removed.
     many: usize,
 }
 
@@ -309,7 +310,7 @@ fn remember(key: ContentHash, parts: &Parts) {
     kernels.known.insert(key, parts.iter().map(Arc::downgrade).collect());
 }
 
-/// The drafts of the kernels that compute what one in range form does, in their order.
+/// The drafts of the kernels that one kernel in range form was divided into, in order.
 type Drafts = SmallVec<[Draft; 1]>;
 
 fn parts_of(
@@ -328,7 +329,7 @@ fn parts_of(
     parts.into_iter().map(|part| kernel_of(&graph, part.sink, None, part.blocks, device)).collect()
 }
 
-/// A kernel of this process, with what copies for it, else from the disk, else to be compiled.
+/// A kernel with its copy kernels: of this process, else from disk, else to be compiled.
 fn kernel_of(
     schedule: &Graph,
     kernel: NodeId,
@@ -371,11 +372,11 @@ fn kernel_of(
     Ok(Draft::Known(kernels))
 }
 
-/// A kernel on its way, after those that copy for it.
+/// A kernel, after its copy kernels, that may not be compiled yet.
 enum Draft {
-    /// They have arrived.
+    /// They are compiled.
     Known(Parts),
-    /// They are to be compiled, and known by this from then on.
+    /// They are to be compiled, and remembered under this key.
     Lowered(ContentHash, Vec<Lowered>),
 }
 
@@ -388,16 +389,16 @@ impl Draft {
     }
 }
 
-/// Where a schedule lets other kernels copy for its own.
+/// Whether copies that a schedule asks for become kernels of their own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Copies {
-    /// The kernel stands alone, and makes the copies itself.
+    /// The kernel makes the copies itself.
     Own,
-    /// The others run before it.
+    /// Copy kernels run before it.
     Before,
 }
 
-/// A kernel that has gone through the stages, and what is known of it.
+/// A kernel that has gone through the stages, and its properties.
 struct Staged {
     kernel: LinearKernel,
     axes: String,
@@ -421,7 +422,7 @@ impl Lowered {
         kernel.graph.sources(kernel.linear).len()
     }
 
-    /// With its code, and known from now on.
+    /// Combines the kernel with its code and remembers it.
     fn finish(&self, program: Arc<dyn Program>, device: &Device) -> Result<Arc<Kernel>> {
         let Staged { kernel, axes, trips, work, nanoseconds, temporaries, copied } = &self.staged;
         let LinearKernel { name, scratch_bytes, params, grid, global_trips, .. } = kernel;
@@ -445,7 +446,7 @@ impl Lowered {
             params: *params,
             buffers: kernel.buffers(),
             dims: kernel.dims(),
-            // Where a number is known the last stage knows it best.
+            // A constant trip count is taken from the last stage, which knows it best.
             trips: trips.as_const().map_or_else(|| trips.clone(), |_| Dim::from(*global_trips as i64)),
             blocks: self.blocks.clone(),
             grid: *grid,
@@ -458,8 +459,7 @@ impl Lowered {
     }
 }
 
-/// One kernel through the stages that it has not seen yet, after those that copy for it: without its schedule where that
-/// fails.
+/// Runs the remaining stages for a kernel and its copy kernels: without its schedule if lowering fails with it.
 fn staged(
     graph: &Graph,
     sink: NodeId,
@@ -469,7 +469,8 @@ fn staged(
 ) -> std::result::Result<SmallVec<[Staged; 1]>, Unlowered> {
     let by = |attempt| fallback::attempt(|| staged_by(graph.clone(), sink, hand_written, device, copies, attempt));
     let error = match by(Attempt::Scheduled) {
-        // Devices and code generators have reasons of their own, and nobody but its author changes what is written by hand.
+        // Errors of devices and code generators are not bugs of a stage, and only its author may change a hand-written
+        // kernel.
         Err(error @ Error::Graph(_)) if hand_written.is_none() && fallback::is_allowed() => error,
         done => return Ok(done.map_err(|error| refused(error, hand_written))?),
     };
@@ -526,7 +527,7 @@ fn staged_by(
         facts.name.clone_from(&hand_written.name);
     }
     let (mut axes, mut trips) = (String::new(), Dim::from(1));
-    // What the ranges say is not what loops of another kind execute.
+    // Kernels with loops of their own do not execute what the Ranges say.
     let (mut work, has_own_loops) = (facts.work, Cell::new(false));
     let mut observe = |stage: &'static str, graph: &Graph, root: NodeId| {
         if stage == pass::SCHEDULED {

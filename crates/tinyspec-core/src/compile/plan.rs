@@ -15,26 +15,26 @@ pub(crate) struct Kernel {
     /// Axes as the profile shows them.
     pub axes: String,
     pub scratch_bytes: usize,
-    /// Buffers that it is given: the first ones of its call, and that of its named dims.
+    /// The number of buffers that it takes: the first ones of its call, and that of its named dims.
     pub params: usize,
-    /// Those beside the one of its named dims.
+    /// The number without that of its named dims.
     pub buffers: usize,
-    /// Values of named dims that it is given.
+    /// The number of named dims that it takes.
     pub dims: usize,
     /// Trips of the GLOBAL range, over the kernel's own named dims.
     pub trips: Dim,
-    /// It has something to do where this is not 0.
+    /// If this is 0, it has nothing to do.
     pub blocks: Dim,
     pub grid: Grid,
     /// Operations on elements.
     pub work: u64,
-    /// Estimated time on one thread; none where nobody knows the schedule.
+    /// Estimated time on one thread; none if the schedule is unknown.
     pub nanoseconds: Option<u64>,
-    /// Something is computed before the GLOBAL range.
+    /// Whether something is computed before the GLOBAL Range.
     pub has_prologue: bool,
-    /// Bytes of what other kernels of its call have copied for it, which are its last buffers.
+    /// The sizes of the copies that its copy kernels fill, which are its last buffers.
     pub temporaries: SmallVec<[usize; 1]>,
-    /// Bytes that it copies, if it is one of those.
+    /// The bytes that it copies, if it is a copy kernel.
     pub copied: Option<u64>,
 }
 
@@ -57,13 +57,13 @@ pub(crate) enum Place {
     Arena(usize),
     /// Data of the graph itself, by number.
     Constant(u32),
-    /// Inside of an earlier buffer of the table: its position, and bytes from its start.
+    /// Part of an earlier buffer of the table: its position, and the offset in bytes.
     Within(u32, usize),
 }
 
-/// What runs: a list of launches over a table of buffers. Running it looks at no graph.
+/// A list of launches over a table of buffers. Running it needs no graph.
 pub(crate) struct Plan {
-    /// What it computes, where gradients may ask.
+    /// What it computes, if gradients may need that.
     pub program: Option<Arc<history::Program>>,
     pub device: Arc<Device>,
     pub launches: Vec<Launch>,
@@ -77,7 +77,7 @@ pub(crate) struct Plan {
     pub output_of_root: Vec<u32>,
     /// Results that take the memory of an argument: their number and its slot.
     pub overwritten: Vec<(u32, u32)>,
-    /// No result is to take an argument's memory, though some might.
+    /// Whether no result may take an argument's memory, although some could.
     pub stays_apart: bool,
     /// What its results are compared with, under `TINYSPEC_VALIDATE`.
     pub compared: Option<Box<Compared>>,
@@ -89,7 +89,7 @@ impl Plan {
         self.steps.iter().map(|step| step.bytes).sum()
     }
 
-    /// Bytes that it keeps alive, about, those of kernels that others launch too among them.
+    /// Approximate bytes that it keeps alive, including kernels that other plans launch, too.
     pub fn kept_bytes(&self) -> u64 {
         let launches: usize = self.launches.iter().map(|launch| size_of::<Launch>() + 4 * launch.buffers.len()).sum();
         let kernel = |kernel: &Kernel| {
@@ -103,5 +103,5 @@ impl Plan {
     }
 }
 
-/// What a runtime remembers of a loaded kernel beside its code, about.
+/// Approximate bytes that a runtime keeps for a loaded kernel besides its code.
 const OF_A_PROGRAM: usize = 512;

@@ -12,7 +12,7 @@ use tinyspec_ir::{Arg, Builder, ErrorKind, Graph, NodeId, Op};
 pub struct Rendered {
     /// The kernel's name.
     pub name: String,
-    /// Number of buffers that it is given.
+    /// The number of buffers that it takes.
     pub buffers: usize,
     /// Holds the nodes.
     pub graph: Graph,
@@ -46,7 +46,7 @@ pub(crate) struct Contents<'a> {
 
 impl<'a> Contents<'a> {
     /// # Errors
-    /// When it is neither, or its sources are other ones.
+    /// When it is neither, or has other sources.
     pub fn of(graph: &'a Graph, root: NodeId) -> Result<Contents<'a>> {
         let refuse = |what: &str| Err(crate::Error::refused(ErrorKind::Verify, Op::Program.name(), what));
         let sources = match graph.op(root) {
@@ -71,7 +71,7 @@ impl<'a> Contents<'a> {
     }
 }
 
-/// What a compiler takes, of a Linear that stands for itself.
+/// A Linear in the form that compilers take.
 pub(crate) fn linear_kernel(graph: &Graph, linear: NodeId, name: &str, params: usize) -> Result<LinearKernel> {
     let mut own = Graph::new();
     let linear = own.import(graph, &[linear], |_, _| Ok(None))?[0];

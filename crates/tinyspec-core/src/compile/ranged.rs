@@ -14,12 +14,12 @@ use tinyspec_ir::dim::Name;
 use tinyspec_ir::function::inline_all;
 use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, ContentHasher, DType, Dim, Graph, NodeId, Op, Shape};
 
-/// More plans than this are not kept: each is made by arithmetic alone.
+/// The most plans to keep. Making one is arithmetic alone.
 const KEPT_PLANS: usize = 256;
 
 /// A function's kernels, for all sizes within the bounds of its dims.
 pub(crate) struct Ranged {
-    /// What it computes, where gradients may ask; its slots are those of the function's arguments.
+    /// What it computes, if gradients may need that; its slots are those of the function's arguments.
     pub program: Arc<Program>,
     /// dtypes and shapes of the results, over the dims.
     pub outputs: Vec<(DType, Shape)>,
@@ -29,7 +29,8 @@ pub(crate) struct Ranged {
 }
 
 impl Ranged {
-    /// The kernels of `body` for arguments like these, compiled at most once for all sizes; none where a stage needs numbers.
+    /// The kernels of `body` for arguments like these, compiled at most once for all sizes; `None` if a stage needs
+    /// numbers.
     ///
     /// # Errors
     /// Where a stage refuses something, or what the compiler reports.
@@ -39,7 +40,7 @@ impl Ranged {
             let mut hasher = ContentHasher::default();
             (body.hash(), device.name(), device.target_hash()).hash(&mut hasher);
             let is_ranged = |slot: usize| body.ranged().iter().any(|name| name.slot as usize == slot);
-            // Dims without bounds are as they are in this call.
+            // Dims without bounds have their values of this call.
             for (slot, argument) in arguments.iter().enumerate() {
                 let fixed = number(argument).filter(|_| !is_ranged(slot));
                 fixed.map(|size| (slot, size)).hash(&mut hasher);
@@ -77,7 +78,7 @@ impl Ranged {
                 nodes.push(graph.dim(&dim)?);
                 continue;
             }
-            // What the body does not look at may have any shape.
+            // An argument that the body does not use may have any shape.
             let shape = body.shape(slot).unwrap_or(&argument.props.shape);
             let shape: Shape = shape.iter().map(|dim| dim.substitute(&value)).collect();
             let shape = graph.shape(&shape)?;
@@ -127,7 +128,7 @@ impl Ranged {
     }
 }
 
-/// A result that is an argument as it stands still needs a buffer of its own.
+/// Gives results that are unchanged arguments a buffer of their own.
 pub(crate) fn own(graph: &mut Graph, results: Vec<NodeId>) -> tinyspec_ir::Result<Vec<NodeId>> {
     let mut own = |node| match graph.op(node) {
         Op::Param => graph.add(Op::Contiguous, &[node], Arg::Stored),

@@ -1,5 +1,5 @@
-//! What a schedule becomes once its kernels are compiled: launches whose buffers have sizes that named dims may decide.
-//! Numbers for these make a [`Plan`] of it, by arithmetic alone.
+//! A schedule with compiled kernels: launches over buffers whose sizes may depend on named dims. Values for the dims
+//! turn it into a [`Plan`], by arithmetic alone.
 
 use super::compared::{Compared, ComparedBuffer, ComparedCall};
 use super::pipeline::Parts;
@@ -30,7 +30,7 @@ enum Source {
         last: usize,
     },
     Constant(Vec<u8>),
-    /// Part of another one: its position, and bytes from its start.
+    /// Part of another buffer: its position, and the offset in bytes.
     Part(u32, usize),
 }
 
@@ -43,16 +43,17 @@ struct Buffer {
 /// A launch before its sizes are known.
 struct Call {
     kernels: Parts,
-    /// Positions among the buffers: those that it writes, those that it reads, and what its kernels make for each other.
+    /// Positions of the buffers: those that it writes, those that it reads, and those that its kernels pass to each
+    /// other.
     buffers: Vec<u32>,
     outputs: usize,
     arguments: usize,
-    /// How far other devices may be off.
+    /// How far the results of other devices may differ.
     tolerance: Tolerance,
     /// Values of the kernel's named dims, by slot.
     dims: Vec<Dim>,
     location: Arc<str>,
-    /// Bytes that it reads and writes, where no dim decides that.
+    /// Bytes that it reads and writes, unless they depend on dims.
     bytes: Option<u64>,
 }
 
@@ -64,12 +65,12 @@ pub(crate) struct SymbolicPlan {
     /// Bytes of each result.
     outputs: Vec<Dim>,
     output_of_root: Vec<u32>,
-    /// The same calls on the device that they are compared with.
+    /// The same calls on the reference device.
     reference: Option<Box<SymbolicPlan>>,
 }
 
 impl SymbolicPlan {
-    /// As it is, with plans that are compared with those of `reference`, of the same schedule.
+    /// Lets its plans be compared with those of `reference`, which has the same schedule.
     pub fn compared_with(self, reference: Option<SymbolicPlan>) -> SymbolicPlan {
         SymbolicPlan { reference: reference.map(Box::new), ..self }
     }
@@ -125,7 +126,7 @@ impl SymbolicPlan {
                 }
                 own.push(position);
             }
-            // What some of its kernels make for the others.
+            // What its kernels pass to each other.
             let (kernels, arguments) = (&kernels[&call.kernel], own.len());
             for &bytes in kernels.iter().flat_map(|kernel| &kernel.temporaries) {
                 own.push(buffers.len() as u32);
@@ -167,7 +168,7 @@ impl SymbolicPlan {
         Ok(Plan { compared: Some(Box::new(Compared { reference: other, calls })), ..plan })
     }
 
-    /// And which of them are whose call's.
+    /// The plan, and the launches of each call.
     fn launches(&self, value: &impl Fn(u32) -> Option<Dim>) -> Result<(Plan, Vec<Range<usize>>)> {
         let sizes = self.buffers.iter().map(|buffer| size(&buffer.bytes, value)).collect::<Result<Vec<usize>>>()?;
         let lives = self.buffers.iter().zip(&sizes).filter_map(|(buffer, &bytes)| match buffer.source {
@@ -209,7 +210,7 @@ impl SymbolicPlan {
                 }
                 let estimate = kernel.nanoseconds.map(|estimate| match kernel.blocks.as_const() {
                     Some(_) if dims.is_empty() => estimate,
-                    // What it reads is known, how long its loops are is not.
+                    // The bytes are known, but not the trip counts.
                     Some(_) => nanoseconds(0, bytes),
                     None => estimate / ESTIMATED_TRIPS * blocks as u64,
                 });
@@ -254,7 +255,7 @@ impl SymbolicPlan {
     }
 }
 
-/// The buffer that a state or a part of it is made of.
+/// The buffer behind a state or a part.
 fn base(graph: &Graph, mut node: NodeId) -> NodeId {
     while matches!(graph.op(node), Op::After | Op::Shrink) {
         node = graph.source(node, 0);
@@ -262,7 +263,7 @@ fn base(graph: &Graph, mut node: NodeId) -> NodeId {
     node
 }
 
-/// Bytes from the start of the buffer that an argument is a part of.
+/// The offset in bytes of an argument that is part of a buffer.
 fn part(graph: &Graph, argument: NodeId) -> Option<usize> {
     let (mut node, mut offset) = (argument, None);
     while matches!(graph.op(node), Op::After | Op::Shrink) {
@@ -280,7 +281,7 @@ fn bytes(graph: &Graph, buffer: NodeId) -> Dim {
     props.element_count() * Dim::from(props.dtype.size() as i64)
 }
 
-/// A dim once its names have values; nothing is smaller than empty.
+/// The value of a dim; negative sizes are 0.
 fn size(dim: &Dim, value: &impl Fn(u32) -> Option<Dim>) -> Result<usize> {
     let number = dim.substitute(value);
     match number.as_const() {
@@ -289,7 +290,7 @@ fn size(dim: &Dim, value: &impl Fn(u32) -> Option<Dim>) -> Result<usize> {
     }
 }
 
-/// How long one thread of a middling machine needs for so many operations and bytes.
+/// An estimate of the time that one thread of a typical machine needs for these operations and bytes.
 fn nanoseconds(work: u64, bytes: u64) -> u64 {
     const OPERATIONS: u64 = 32;
     const BYTES: u64 = 20;

@@ -1,5 +1,5 @@
-//! The devices that every machine has: the CPU by machine code, the interpreter, and one like a GPU; GPUs behind a driver;
-//! and chips that code is made for, wherever they are.
+//! The built-in devices: the CPU by machine code, the interpreter, an interpreter of a GPU, GPUs behind a driver, and
+//! chips that code is generated for but need not be present.
 
 use super::Device;
 use crate::Result;
@@ -19,7 +19,7 @@ pub(super) const DEVICES: &[(&str, Open)] = &[
     ("simt", simt_device),
 ];
 
-/// Devices of which a machine has some, or none: `cuda` is the first of its kind, `cuda:1` the second.
+/// Kinds of which a machine may have any number of devices: `cuda` is the first of its kind, `cuda:1` the second.
 const COUNTED: &[(&str, Open)] = &[
     #[cfg(feature = "cuda")]
     ("cuda", cuda_device),
@@ -27,12 +27,12 @@ const COUNTED: &[(&str, Open)] = &[
     ("amd", amd_device),
 ];
 
-/// Names of devices, and of the first one of each kind of which a machine may have some.
+/// The names of all devices, and of the first one of each counted kind.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     DEVICES.iter().chain(COUNTED).map(|(name, _)| *name)
 }
 
-/// Names of devices that are machine code of a chip, wherever it is, in words.
+/// A list, in words, of the names of chips that code is generated for.
 #[cfg(feature = "llvm")]
 pub(super) fn chips() -> String {
     let list = |names: &mut dyn Iterator<Item = &'static str>| names.collect::<Vec<_>>().join(", ");
@@ -44,12 +44,12 @@ pub(super) fn chips() -> String {
     String::new()
 }
 
-/// How the device of this name is opened, and the kind of device whose kernels it runs. A name is one of
+/// How the device of this name is opened, and the kind of device whose kernels it runs. A name is one of these:
 ///
 /// * [`DEVICES`] or [`COUNTED`];
 /// * a processor, such as `znver4`; `interpreter/znver4`, which interprets what is lowered for it; and `native/znver4`, which
 ///   runs that in the host's instructions;
-/// * a GPU that need not be there, such as `sm_80`, and `simt/sm_80`, which interprets what is lowered for it;
+/// * a GPU that need not be present, such as `sm_80`, and `simt/sm_80`, which interprets what is lowered for it;
 /// * a virtual device beside one of these, such as `cpu:1`, with memory of its own.
 pub(super) fn find(name: &str) -> Option<(&str, Open)> {
     let kind = kind_of(name);
@@ -70,10 +70,10 @@ fn kind_of(name: &str) -> &str {
     name.split_once(':').map_or(name, |(kind, _)| kind)
 }
 
-/// Whether a name that is no device's is meant to be that of a chip.
+/// Reports a name that is no device's but looks like that of a chip.
 ///
 /// # Errors
-/// When it is: the chips that there are.
+/// When it does: the error lists the known chips.
 pub(super) fn check_chip(name: &str) -> Result<()> {
     let chip = kind_of(name).trim_start_matches(SIMT);
     let is_meant = ["sm_", "gfx"].iter().any(|family| chip.starts_with(family));
@@ -100,17 +100,17 @@ fn machine(_: &str) -> Option<Open> {
     None
 }
 
-/// What stands before a processor's name where the host's instructions run what is lowered for it.
+/// The prefix of a processor's name for a device that runs, in the host's instructions, what is lowered for it.
 #[cfg(feature = "llvm")]
 const NATIVE: &str = "native/";
 
-/// What stands before a processor's name where the interpreter runs what is lowered for it.
+/// The prefix of a processor's name for a device that interprets what is lowered for it.
 const INTERPRETED: &str = "interpreter/";
 
-/// What stands before a GPU's name where it runs what is lowered for that.
+/// The prefix of a GPU's name for a device that interprets what is lowered for it.
 const SIMT: &str = "simt/";
 
-/// Threads of a processor that is interpreted: what it runs does not depend on this machine.
+/// Threads of an interpreted processor, so that its kernels do not depend on this machine.
 const INTERPRETED_THREADS: usize = 2;
 
 /// The CPU: the processor that `TINYSPEC_CPU` names, else the host.
@@ -144,7 +144,7 @@ fn runnable(name: &str, target: Target) -> Result<Device> {
     Ok(Device::new(name, target, Arc::new(late::Compiler::default()), Arc::new(runtime)))
 }
 
-/// Without what rounds sums of products otherwise than they are written, if `TINYSPEC_STRICT` says so.
+/// Removes instructions that round sums of products differently than written, if `TINYSPEC_STRICT` says so.
 fn strictly(target: Target) -> Target {
     if settings::STRICT.is_on() { target.strict() } else { target }
 }
@@ -162,7 +162,7 @@ fn shape_device(name: &str) -> Result<Device> {
     Ok(Device::new(name, target, Arc::new(compiler), Arc::new(runtime)))
 }
 
-/// A GPU of the table, by its name: it gives code, and has nothing to run it.
+/// A GPU of the table, by its name: it generates code that it cannot run.
 #[cfg(feature = "llvm")]
 fn gpu_device(name: &str) -> Result<Device> {
     let gpu = Gpu::named(kind_of(name))?;
@@ -170,20 +170,20 @@ fn gpu_device(name: &str) -> Result<Device> {
     Ok(Device::new(name, gpu.target(), Arc::new(late::Compiler::default()), Arc::new(runtime)))
 }
 
-/// The GPU of NVIDIA that CUDA's driver gives this number.
+/// The NVIDIA GPU with this number in CUDA's driver.
 #[cfg(feature = "cuda")]
 fn cuda_device(name: &str) -> Result<Device> {
     let compiler = tinyspec_backends::gpu::ptxas::Assembling::new(late::Compiler::default());
     behind_driver(name, tinyspec_backends::gpu::cuda::open, Arc::new(compiler))
 }
 
-/// The GPU of AMD that HIP gives this number.
+/// The AMD GPU with this number in HIP.
 #[cfg(feature = "amdgpu")]
 fn amd_device(name: &str) -> Result<Device> {
     behind_driver(name, tinyspec_backends::gpu::hip::open, Arc::new(late::Compiler::default()))
 }
 
-/// What opens the GPU of a number, and what it gives.
+/// Opens the GPU of a number.
 #[cfg(any(feature = "cuda", feature = "amdgpu"))]
 type OpenDriver = fn(&str, usize) -> std::result::Result<(Gpu, Arc<dyn Runtime>), DriverError>;
 
@@ -206,7 +206,7 @@ fn simt_device(name: &str) -> Result<Device> {
     Ok(Device::new(name, interpreter::simt::target(), Arc::new(compiler), Arc::new(runtime)))
 }
 
-/// LLVM, loaded when the first kernel is compiled: neither tensors nor kernels of the object cache need it.
+/// LLVM, loaded when the first kernel is compiled: tensors and kernels from the object cache do not need it.
 #[cfg(feature = "llvm")]
 mod late {
     use std::result::Result;
@@ -214,7 +214,7 @@ mod late {
     use tinyspec_backends::llvm::{LlvmCompiler, find};
     use tinyspec_backends::{BackendError, LinearKernel, Target};
 
-    /// Says at the first use that no libLLVM was found, and where it was looked for.
+    /// If no libLLVM is found, its first use reports that, and where it was searched.
     #[derive(Default)]
     pub struct Compiler {
         llvm: OnceLock<Result<LlvmCompiler, BackendError>>,
@@ -227,7 +227,7 @@ mod late {
         }
     }
 
-    // SAFETY: the code is that of the compiler behind it.
+    // SAFETY: the code is that of the wrapped compiler.
     unsafe impl tinyspec_backends::Compiler for Compiler {
         fn fingerprint(&self) -> String {
             "llvm".into()

@@ -1,4 +1,4 @@
-//! Devices: the registry of them by name, and their memory.
+//! Devices: their registry by name, and their memory.
 
 mod built_in;
 mod memory;
@@ -56,12 +56,12 @@ impl Device {
         &self.name
     }
 
-    /// As this one of `family`: devices that run each other's kernels.
+    /// Makes the device a member of `family`, whose devices run each other's kernels.
     pub(super) fn of_family(self, family: &str) -> Device {
         Device { family: family.into(), ..self }
     }
 
-    /// Whose kernels it runs: its own, or those of all virtual devices beside it.
+    /// The devices whose kernels it runs: itself, or all virtual devices of one kind.
     pub(crate) fn family(&self) -> &str {
         &self.family
     }
@@ -76,8 +76,8 @@ impl Device {
         self.target_hash
     }
 
-    /// Identity of what decides the code of a lowered kernel: of the target all but the number of threads, for which kernels
-    /// are lowered, not rendered. A container may allow another number of them.
+    /// Identity of what determines the code of a lowered kernel: the target without the number of threads, on which
+    /// lowering depends but rendering does not. A container may allow a different number.
     pub(crate) fn code_hash(&self) -> ContentHash {
         self.code_hash
     }
@@ -92,10 +92,10 @@ impl Device {
         &*self.runtime
     }
 
-    /// Waits until all that was enqueued on it is done. Reading waits by itself; whoever takes times has to.
+    /// Waits until everything enqueued on it is done. Reading a tensor waits by itself; measuring time needs this.
     ///
     /// # Errors
-    /// What a kernel reported.
+    /// The error of a kernel.
     pub fn synchronize(&self) -> Result<()> {
         Ok(self.runtime.synchronize()?)
     }
@@ -111,7 +111,8 @@ impl Device {
         self.pool.set_limit(bytes);
     }
 
-    /// Bytes that kernels have read and written on it so far: of each buffer the places that they reach, once a kernel.
+    /// Bytes that kernels have read and written on it so far: each element that a kernel reaches counts once per
+    /// kernel.
     pub fn moved(&self) -> u64 {
         self.moved.load(Ordering::Relaxed)
     }
@@ -138,7 +139,7 @@ fn registry() -> &'static Registry {
     REGISTRY.get_or_init(Registry::default)
 }
 
-/// Adds a device of one's own, or replaces the one of this name for tensors made from now on.
+/// Adds a custom device, or replaces the one of this name for tensors made from now on.
 pub fn register(name: &str, target: Target, compiler: Arc<dyn Compiler>, runtime: Arc<dyn Runtime>) -> Arc<Device> {
     let device = Arc::new(Device::new(name, target, compiler, runtime));
     registry().lock().unwrap_or_else(PoisonError::into_inner).insert(name.into(), device.clone());
@@ -148,7 +149,7 @@ pub fn register(name: &str, target: Target, compiler: Arc<dyn Compiler>, runtime
 /// The device of this name, opened on first use.
 ///
 /// # Errors
-/// When there is none, and when a variable of the environment says nothing we know.
+/// When there is none, and when an environment variable has an unknown value.
 pub fn device(name: &str) -> Result<Arc<Device>> {
     let mut registry = registry().lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(device) = registry.get(name) {
@@ -215,7 +216,7 @@ pub fn set_default_device(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The device of values that are where these are: of the first that is on one, else the default one.
+/// The device of the first of these places that names one, else the default device.
 ///
 /// # Errors
 /// When there is no such device.

@@ -4,7 +4,7 @@ use bytesize::ByteSize;
 use std::fmt;
 use tinyspec_ir::Location;
 
-/// So many of the largest buffers are told.
+/// How many of the largest buffers are reported.
 pub(crate) const LARGEST_TOLD: usize = 8;
 
 /// A buffer that is in use.
@@ -42,7 +42,7 @@ pub struct MemoryReport {
     pub peak: u64,
     /// Bytes of freed buffers that are kept for the next of their size; given back before memory runs out.
     pub kept: u64,
-    /// What `used` may not exceed, from `TINYSPEC_MEMORY`.
+    /// The limit of `used`, from `TINYSPEC_MEMORY`.
     pub limit: Option<u64>,
     /// The number of buffers in use.
     pub buffers: usize,

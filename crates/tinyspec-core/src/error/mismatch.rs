@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use tinyspec_ir::DType;
 
-/// A kernel that computes something else than on the device that it was compared with.
+/// A kernel whose results differ from those of the reference device.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Mismatch {
@@ -14,21 +14,21 @@ pub struct Mismatch {
     pub line: Arc<str>,
     /// Where it ran.
     pub device: String,
-    /// What it was compared with.
+    /// The reference device.
     pub reference: String,
     /// The number of the buffer among those that it writes.
     pub buffer: usize,
-    /// Dtype of that.
+    /// The dtype of that buffer.
     pub dtype: DType,
-    /// The first element that differs, and how many elements there are.
+    /// The first element that differs.
     pub element: usize,
     /// Elements of the buffer.
     pub elements: usize,
-    /// So many of them differ.
+    /// How many of them differ.
     pub count: usize,
-    /// What it computed.
+    /// The value that it computed.
     pub found: f64,
-    /// What the other device computed.
+    /// The value that the reference device computed.
     pub expected: f64,
 }
 

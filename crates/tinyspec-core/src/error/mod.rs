@@ -1,4 +1,4 @@
-//! The error of the face: everything below it, wrapped once.
+//! The error type of the public API. It wraps the errors of all layers below.
 
 mod memory;
 mod mismatch;
@@ -16,7 +16,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What can go wrong between a tensor program and its values.
 ///
-/// `Debug` gives the same text as `Display`: it is what `main` prints that returns an error, and what `unwrap` panics with.
+/// `Debug` gives the same text as `Display`, because `main` and `unwrap` print errors by `Debug`.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -35,7 +35,7 @@ pub enum Error {
     /// No device of this name.
     #[error("{}no device `{name}`; there are: {known}{}", prefix(op), place(location))]
     UnknownDevice {
-        /// What was to go there, or to be made there.
+        /// What should have been moved or created there.
         op: Option<String>,
         /// Name as asked for.
         name: String,
@@ -44,22 +44,22 @@ pub enum Error {
         /// The user's line, if a tensor was to go there.
         location: Option<Location>,
     },
-    /// A device has no memory left for a buffer, or may not hold as much (`TINYSPEC_MEMORY`).
+    /// A device has no memory left for a buffer, or would exceed its limit (`TINYSPEC_MEMORY`).
     #[error("memory: no room for a {wanted}: {reason}{}\n{report}\n  help: {MEMORY_HELP}", place(location))]
     Memory {
         /// The buffer that was asked for, and its size.
         wanted: String,
-        /// Why it cannot be had.
+        /// Why there is no room.
         reason: String,
         /// What the device holds, the largest buffers first.
         report: Box<MemoryReport>,
         /// The user's line.
         location: Option<Location>,
     },
-    /// A kernel computes something else than where it was compared with, as `TINYSPEC_VALIDATE` asks for.
+    /// Under `TINYSPEC_VALIDATE`, a kernel's results differ from those of the reference device.
     #[error("TINYSPEC_VALIDATE: {0}")]
     Mismatch(Box<Mismatch>),
-    /// A variable of the environment that says nothing we know.
+    /// An environment variable has an unknown value.
     #[error(transparent)]
     Setting(#[from] UnknownSetting),
     /// A file of an array that cannot be read or written.
@@ -87,7 +87,7 @@ impl std::fmt::Debug for Error {
 }
 
 impl Error {
-    /// An op refused something.
+    /// The error of an op.
     pub(crate) fn refused(kind: ErrorKind, op: &str, message: impl Into<String>) -> Error {
         Error::Graph(tinyspec_ir::Error::new(kind, op, message))
     }
@@ -125,7 +125,7 @@ impl Error {
         }
     }
 
-    /// Adds the user's line of the kernel that could not be made.
+    /// Adds the user's line to the error of a kernel.
     pub(crate) fn of_kernel(self, line: &str) -> Error {
         match self {
             Error::Backend(error) => Error::Backend(error.at(line)),
@@ -133,7 +133,7 @@ impl Error {
         }
     }
 
-    /// What kind of mistake in a program it is, if it is one.
+    /// The kind of mistake, if it is one in the program.
     pub fn kind(&self) -> Option<ErrorKind> {
         match self {
             Error::Graph(error) | Error::Backend(BackendError::Graph(error)) => Some(error.kind()),

@@ -1,7 +1,7 @@
-//! States that are assigned, written over the memory of the state before them.
+//! Assigned states, written over the memory of the previous state.
 //!
-//! Tensors are values: memory is overwritten only where nobody can tell. That is when every reference to the old state is
-//! from nodes of the graph that is computed now, and none of these outlives the computation but its results.
+//! Tensors are values, so memory is overwritten only if that cannot be observed: every reference to the old state comes
+//! from nodes of the graph being computed, none of which outlives the computation except its results.
 
 use crate::Result;
 use crate::compile::Plan;
@@ -15,7 +15,7 @@ use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use tinyspec_ir::{ErrorKind, Op};
 
-/// Held for reading while memory is overwritten, so that whoever meets a state in between can wait for the end.
+/// Held for reading while memory is overwritten, so that a thread that meets a state in between can wait for the end.
 static OVERWRITING: RwLock<()> = RwLock::new(());
 
 /// A state that may be overwritten.
@@ -24,7 +24,7 @@ pub(super) struct State {
     node: Arc<Node>,
 }
 
-/// Some root is an assigned state, or the result of a function that may be an argument with a part replaced.
+/// Whether some root is an assigned state, or the result of a function that may be an argument with a part replaced.
 pub(super) fn is_possible(roots: &[Arc<Node>]) -> bool {
     roots.iter().any(|root| root.op == Op::After || !updated(root).is_empty())
 }
@@ -34,7 +34,7 @@ pub(super) fn wanted(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> 
     let mut states: SmallVec<[State; 1]> = SmallVec::new();
     let leaves: Vec<&Arc<Node>> = walk.leaf_nodes().collect();
     let slots: FxHashMap<*const Node, u32> = leaves.iter().map(|node| Arc::as_ptr(node)).zip(0..).collect();
-    // Before a state refers to any of them.
+    // Computed before any state refers to these.
     let updated: Vec<SmallVec<[*const Node; 2]>> = roots.iter().map(|root| updated(root)).collect();
     for (output, (root, updated)) in roots.iter().zip(updated).enumerate() {
         let assigned = replaced(root).map(|node| (Arc::as_ptr(&node), false));
@@ -65,8 +65,8 @@ fn replaced(root: &Arc<Node>) -> Option<Arc<Node>> {
     (!Arc::ptr_eq(&node, root) && node.is_realized()).then_some(node)
 }
 
-/// Arguments of the function that a root is a result of which the result may be a new state of: computed, of its dtype and
-/// shape, and referred to by nobody but the call and one walk over it.
+/// The arguments of a function of which its result, this root, may be a new state: computed arguments of its dtype and
+/// shape that only the call and one walk over it refer to.
 fn updated(root: &Node) -> SmallVec<[*const Node; 2]> {
     let of_call = |call: &Node| {
         call.with_sources(|arguments| {
@@ -92,13 +92,14 @@ fn times(arguments: &[Arc<Node>], argument: &Arc<Node>) -> usize {
     arguments.iter().filter(|other| Arc::ptr_eq(other, argument)).count()
 }
 
-/// Who refers to what, in the lazy graph below some roots.
+/// Reference counts in the lazy graph below some roots.
 struct Seen {
     /// The nodes of the graph, numbered; the roots come first.
     numbers: FxHashMap<*const Node, usize>,
-    /// No other thread has computed a node meanwhile: then references that were counted are gone.
+    /// Whether no other thread has computed a node in the meantime, which would have dropped references that were
+    /// counted.
     is_whole: bool,
-    /// By number: who has references from outside of the graph, or is needed by somebody who has.
+    /// By number: whether a node has references from outside the graph, or a node that needs it has.
     is_seen: Vec<bool>,
 }
 
@@ -107,7 +108,7 @@ impl Seen {
         let mut numbers: FxHashMap<*const Node, usize> = FxHashMap::default();
         numbers.reserve(2 * walk.nodes().len());
         let mut nodes: Vec<Arc<Node>> = Vec::new();
-        // References from inside the graph, with that of `nodes`.
+        // References from inside the graph, including that of `nodes`.
         let mut inside: Vec<usize> = Vec::new();
         for root in roots {
             numbers.entry(Arc::as_ptr(root)).or_insert_with(|| {
@@ -144,7 +145,7 @@ impl Seen {
                 pending.push(number);
             }
         }
-        // Whoever has dropped a reference that was counted had changed the node before.
+        // A thread that dropped a counted reference changed the node before that.
         fence(Ordering::Acquire);
         let is_whole =
             nodes.iter().zip(&widths).all(|(node, &width)| node.with_sources(|sources| sources.len() == width));
@@ -160,14 +161,14 @@ impl Seen {
         Seen { numbers, is_whole, is_seen }
     }
 
-    /// Nobody sees the state but the graph that replaces it.
+    /// Whether only the graph that replaces the state can see it.
     fn is_unseen(&self, node: &Arc<Node>) -> bool {
         let number = self.numbers.get(&Arc::as_ptr(node));
         self.is_whole && number.is_some_and(|&number| !self.is_seen[number])
     }
 }
 
-/// Memory that is ours to overwrite. Until it is started, dropping it gives all back.
+/// Memory taken for overwriting. Unless it is started, dropping it gives the memory back.
 pub(super) struct Overwriting {
     taken: SmallVec<[(Arc<Node>, Arc<Storage>); 1]>,
     is_started: bool,
@@ -175,7 +176,7 @@ pub(super) struct Overwriting {
 }
 
 impl Overwriting {
-    /// Takes the memory that the plan overwrites; `None` if somebody else has got hold of some of it.
+    /// Takes the memory that the plan overwrites; `None` if some of it has gained another reference.
     pub fn begin(plan: &Plan, wanted: &[State], walk: &Walk) -> Option<Overwriting> {
         let guard = OVERWRITING.read().unwrap_or_else(PoisonError::into_inner);
         let mut overwriting = Overwriting { taken: SmallVec::new(), is_started: false, _guard: guard };
@@ -205,8 +206,8 @@ impl Drop for Overwriting {
     }
 }
 
-/// Waits until states that a walk met are settled. What replaces them is computed then, and the next walk does not get to
-/// them; `lost` holds those of the walks before.
+/// Waits until states that a walk met are settled. Their replacements are computed then, so the next walk does not
+/// reach them; `lost` holds those of earlier walks.
 ///
 /// # Errors
 /// When a state was lost before the walk, to a run that failed.
@@ -221,7 +222,8 @@ pub(super) fn wait(states: &[Arc<Node>], lost: &mut Vec<Arc<Node>>) -> Result<()
     Ok(())
 }
 
-/// The walk from a loss and `wanted` tensors for the gradients, once nobody overwrites what it meets.
+/// The walk for the gradients of a loss with respect to `wanted` tensors, once no run is overwriting a state that it
+/// meets.
 ///
 /// # Errors
 /// As [`wait`].

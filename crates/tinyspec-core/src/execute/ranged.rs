@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use tinyspec_ir::{Arg, Category, DType, Device, ErrorKind, Op};
 
-/// What must be computed before `node` is: the source of a move, the tensors that a function is given.
+/// What must be computed before `node`: the source of a move, or the tensor arguments of a function.
 pub(super) fn needed(node: &Arc<Node>) -> Vec<Arc<Node>> {
     let sources = node.sources();
     match node.op {
@@ -22,13 +22,13 @@ pub(super) fn needed(node: &Arc<Node>) -> Vec<Arc<Node>> {
     }
 }
 
-/// What must be computed for a move of `source`: the value that it is a part of where that is needed anyway, else itself.
+/// What must be computed to move `source`: the value that it is a part of if that is needed anyway, else itself.
 fn moved(source: &Arc<Node>) -> Vec<Arc<Node>> {
     let (whole, offset) = within(source);
     if whole.storage().is_some() && offset.is_some() {
         return vec![];
     }
-    // The part has it, and `whole` here; who else has it will compute it.
+    // Two references are those of the part and of `whole` here; any other will need the value computed.
     let is_shared = !Arc::ptr_eq(&whole, source) && !whole.is_realized() && Arc::strong_count(&whole) > 2;
     let is_here = matches!(whole.device(), Some(Device::Single(_))) && whole.op.category() != Category::Movement;
     match (is_shared && is_here, offset) {
@@ -46,7 +46,7 @@ fn arguments(call: &Node) -> Vec<Arc<Node>> {
     call.sources().into_iter().skip(1).collect()
 }
 
-/// Computes those of `nodes` that are results of functions, each call once.
+/// Computes those of `nodes` that are results of functions, once per call.
 pub(super) fn call(nodes: &[Arc<Node>]) -> Result<()> {
     for (position, node) in nodes.iter().enumerate() {
         let Some(function) = node.sources().into_iter().next().filter(|_| node.op == Op::GetTuple) else { continue };
@@ -67,16 +67,16 @@ fn one(function: &Arc<Node>, results: &[&Arc<Node>]) -> Result<()> {
     let device = device_of(arguments.iter().map(|argument| argument.device()))?;
     let without = arguments.iter().filter(|argument| is_tensor(argument) && window(argument).is_none());
     realize_part(&without.cloned().collect::<Vec<_>>())?;
-    // Without one it is part of what is planned next.
+    // Without one, the call becomes part of the next plan.
     let Some(ranged) = Ranged::of(&body, &arguments, &device)? else { return Ok(()) };
     let plan = ranged.plan(&sizes)?;
-    // By slot; a dim has no memory.
+    // By slot; dims have no memory.
     let held: Vec<Option<(Arc<Storage>, usize)>> = arguments.iter().map(window).collect();
     if arguments.iter().zip(&held).any(|(argument, memory)| is_tensor(argument) && memory.is_none()) {
         return Err(missing());
     }
     let address = |memory: &Option<(Arc<Storage>, usize)>| match memory {
-        // SAFETY: a window lies inside of its storage.
+        // SAFETY: a window lies inside its storage.
         Some((storage, offset)) => unsafe { storage.address().add(*offset) },
         None => std::ptr::null_mut(),
     };
@@ -89,12 +89,13 @@ fn one(function: &Arc<Node>, results: &[&Arc<Node>]) -> Result<()> {
     let arena =
         (plan.arena_bytes > 0).then(|| Storage::allocate(&device, plan.arena_bytes, &temporaries)).transpose()?;
     let mut table = Vec::with_capacity(plan.table.len());
-    // SAFETY: `held` keeps the leaves, whose sizes the bound dims agree with; outputs and arena are ours alone.
+    // SAFETY: `held` keeps the leaves alive, and their sizes agree with the bound dims; outputs and arena are ours
+    // alone.
     unsafe { run(&plan, &leaves, &addresses, arena.as_ref(), &mut table)? };
     let history = History::of_call(&ranged.program, &body, &arguments, function.last_run)?;
     for &result in results {
         let Arg::Number(number) = result.arg else { continue };
-        // An equal call may be one of other tensors.
+        // An equal call may have other tensors as arguments.
         let other = result.sources().into_iter().next().filter(|call| call.who() != function.who());
         let computed = match other {
             Some(call) => History::of_call(&ranged.program, &body, &self::arguments(&call), call.last_run)?
@@ -107,8 +108,8 @@ fn one(function: &Arc<Node>, results: &[&Arc<Node>]) -> Result<()> {
     Ok(())
 }
 
-/// The state that `argument` is a view of, if it was assigned: it has to be computed as a whole, and its parts lie in it.
-/// Else the argument.
+/// The state that `argument` is a view of, if it was assigned: it is computed as a whole and contains its parts.
+/// Otherwise the argument.
 fn assigned(argument: &Arc<Node>) -> Arc<Node> {
     let mut node = argument.clone();
     while matches!(node.op, Op::Reshape | Op::Shrink) {
@@ -118,8 +119,8 @@ fn assigned(argument: &Arc<Node>) -> Arc<Node> {
     if node.op == Op::After { node } else { argument.clone() }
 }
 
-/// The memory of an argument, and the byte at which it starts: its own, or consecutive elements of another tensor, such as
-/// its first rows. A part is read where it lies if kernels may start there.
+/// The memory of an argument, and its offset in bytes: its own, or consecutive elements of another tensor, such as its
+/// first rows. A part is read in place if its alignment suffices.
 fn window(argument: &Arc<Node>) -> Option<(Arc<Storage>, usize)> {
     part(argument).filter(|(_, start)| start % ALIGNMENT == 0)
 }

@@ -1,4 +1,4 @@
-//! Realising: walk, plan or find the plan, run it, and let nodes become their buffers.
+//! Realises nodes: walks them, finds or makes their plan, runs it, and turns the nodes into buffers.
 
 use super::overwrite::{self, Overwriting};
 use super::ranged;
@@ -22,7 +22,7 @@ use tinyspec_ir::Device as DeviceId;
 use tinyspec_ir::function::inline_all;
 use tinyspec_ir::{ContentHash, ContentHasher, ErrorKind, Op};
 
-/// More groups than this are not remembered: a program that makes ever new shapes must not grow without end.
+/// The most groups to remember: a program with ever new shapes must not grow without bound.
 const KNOWN_GROUPS: usize = 4096;
 
 /// What a run computes unrequested of what an earlier one left lazy: what its roots depend on and the program has dropped, and with
@@ -34,7 +34,7 @@ struct Unrequested {
     held: bool,
 }
 
-/// Computes nodes; those of one device as one graph.
+/// Computes nodes, all those on one device as one graph.
 pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
     if roots.iter().all(|root| root.is_realized()) {
         return Ok(());
@@ -44,12 +44,12 @@ pub(crate) fn realize(roots: &[Arc<Node>]) -> Result<()> {
     realize_with(roots, &states, Some(Unrequested { last_run, held: true }))
 }
 
-/// Computes nodes as part of a run, and nothing beside them.
+/// Computes nodes as part of a run, and nothing unrequested.
 pub(in crate::execute) fn realize_part(nodes: &[Arc<Node>]) -> Result<()> {
     realize_with(nodes, &[], None)
 }
 
-/// Computes `roots`, and with them `states` and what else is `unrequested`.
+/// Computes `roots`, `states`, and whatever `unrequested` describes.
 fn realize_with<'a>(roots: &'a [Arc<Node>], states: &'a [Arc<Node>], unrequested: Option<Unrequested>) -> Result<()> {
     // One root is the common case, and needs no map.
     if let ([root], []) = (roots, states) {
@@ -71,7 +71,7 @@ fn realize_with<'a>(roots: &'a [Arc<Node>], states: &'a [Arc<Node>], unrequested
         distinct
     };
     let (pending, beside) = (distinct(roots), distinct(states));
-    // Equal ones may be made of different tensors.
+    // Equal nodes may have been computed from different tensors.
     let mut histories = Vec::with_capacity(twins.len());
     for &(twin, first) in &twins {
         let is_same = twin.who() == first.who();
@@ -86,8 +86,8 @@ fn realize_with<'a>(roots: &'a [Arc<Node>], states: &'a [Arc<Node>], unrequested
     Ok(())
 }
 
-/// As [`realize_with`], of nodes with different values. If a run that also computes unrequested tensors fails, it is repeated with the
-/// roots alone: a failure of something else is not theirs.
+/// As [`realize_with`], for nodes with distinct values. If a run that also computes unrequested tensors fails, it is
+/// repeated with the roots alone, since the failure may not be theirs.
 fn realize_apart(roots: Vec<Arc<Node>>, states: Vec<Arc<Node>>, unrequested: Option<Unrequested>) -> Result<()> {
     let mut adds = !states.is_empty();
     let all = roots.iter().cloned().chain(states.iter().cloned()).collect();
@@ -98,7 +98,7 @@ fn realize_apart(roots: Vec<Arc<Node>>, states: Vec<Arc<Node>>, unrequested: Opt
                 attempt(roots, &[], None, &mut adds)?;
             }
             if let Error::Memory { .. } = error {
-                // There may be room for one after the other.
+                // There may be room to compute them one at a time.
                 states.iter().for_each(|state| drop(realize_part(std::slice::from_ref(state))));
             }
             Ok(())
@@ -125,7 +125,7 @@ fn attempt(
         pending.extend(beside);
         walk = Walk::of(&pending);
     }
-    // Within a trace tensors have no value.
+    // Tensors have no value within a trace.
     if let Some(Unrequested { last_run, held: keeps_held }) = unrequested
         && !walk.has_placeholder
     {
@@ -144,7 +144,8 @@ fn attempt(
         }
     }
     let mut lost = Vec::new();
-    // What is moved, or given to a function of its own, is computed first, all of it together, then what these need.
+    // Sources of moves and arguments of functions with their own kernels are computed first, all together; the loop
+    // repeats for what these need.
     while !walk.first.is_empty() || !walk.overwritten.is_empty() {
         if !walk.overwritten.is_empty() {
             overwrite::wait(&walk.overwritten, &mut lost)?;
@@ -193,21 +194,21 @@ fn attempt(
         run_group(roots, walk, device.as_ref())
     };
     let are_single = groups.iter().all(|group| matches!(group.device, Some(DeviceId::Single(_))));
-    // What one device compiles serves the others, so the first time they take turns.
+    // The first time, devices take turns, since each can use what another has compiled.
     match are_single && met(&groups) {
         true => together(groups.len(), one),
         false => (0..groups.len()).try_for_each(one),
     }
 }
 
-/// What is computed on one device.
+/// The roots to compute on one device.
 struct Group {
     device: Option<DeviceId>,
     roots: Vec<Arc<Node>>,
     walk: Walk,
 }
 
-/// Such groups were computed before.
+/// Whether such groups were computed before.
 fn met(groups: &[Group]) -> bool {
     static MET: OnceLock<Mutex<FxHashSet<ContentHash>>> = OnceLock::new();
     let mut hasher = ContentHasher::default();
@@ -231,7 +232,7 @@ fn run_group(roots: &[Arc<Node>], walk: &Walk, device: Option<&DeviceId>) -> Res
 }
 
 fn run_walk(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> Result<()> {
-    // While all that it meets has its value.
+    // Recorded while all nodes that the walk met still have their values.
     let history = match walk.has_equal || walk.has_parts {
         true => History::of_tensors(roots, &walk.changing)?,
         false => None,
@@ -239,7 +240,7 @@ fn run_walk(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> Result<()
     if walk.has_parts && history.is_none() {
         return run_walk(roots, &Walk::of(roots), device);
     }
-    // Who sees the states that are replaced takes time to find out.
+    // Alias analysis of replaced states is expensive.
     let wanted = match overwrite::is_possible(roots) {
         true if !known_plan(walk.key, device).is_some_and(|plan| plan.stays_apart) => {
             overwrite::wanted(roots, walk, device)
@@ -252,7 +253,7 @@ fn run_walk(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> Result<()
             plan_for(walk.key, device, || Ok(plan.clone()))?;
             return run_plan(roots, walk, device, &plan, history, None);
         }
-        // Else somebody has come to see the old value meanwhile.
+        // Otherwise the old value has gained a reference in the meantime.
         if let Some(overwriting) = Overwriting::begin(&plan, &wanted, walk) {
             return run_plan(roots, walk, device, &plan, history, Some(overwriting));
         }
@@ -296,7 +297,7 @@ fn run_plan(
             None => Ok(Arc::new(Storage::allocate(device, bytes, &owner.owner())?)),
         })
         .collect::<Result<_>>()?;
-    // What was made of constants may have been computed elsewhere.
+    // Values computed from constants may be on another device.
     let here: SmallVec<[Arc<Storage>; 16]> =
         walk.leaves.iter().map(|leaf| shards::beside(leaf, device, roots)).collect::<Result<_>>()?;
     let leaves: SmallVec<[*mut u8; 16]> = here.iter().map(|leaf| leaf.address()).collect();
@@ -306,7 +307,7 @@ fn run_plan(
         (plan.arena_bytes > 0).then(|| Storage::allocate(device, plan.arena_bytes, &temporaries)).transpose()?;
     let mut table = Vec::with_capacity(plan.table.len());
     let overwriting = overwriting.map(Overwriting::start);
-    // SAFETY: the walk holds the leaves, of which those that are overwritten are ours alone, as `outputs` and `arena` are.
+    // SAFETY: the walk keeps the leaves alive; those that are overwritten, `outputs` and `arena` are ours alone.
     unsafe { run(plan, &leaves, &addresses, arena.as_ref(), &mut table)? };
     let history = match (history, &plan.program) {
         (None, Some(program)) => Some(History::new(program, walk)?),
@@ -320,8 +321,8 @@ fn run_plan(
     Ok(())
 }
 
-/// The plans of this process. Half of the limit is left for what else is kept of programs, and for what plans need beside what
-/// they can count.
+/// The plans of this process. They get half of the limit; the rest is for other cached parts of programs, and for
+/// memory of plans that is not counted.
 static PLANS: LazyLock<Kept<ContentHash, Arc<Plan>>> = LazyLock::new(|| Kept::new(2));
 
 fn key_for(key: ContentHash, device: &Device) -> ContentHash {
@@ -334,7 +335,7 @@ fn known_plan(key: ContentHash, device: &Device) -> Option<Arc<Plan>> {
     PLANS.get(&key_for(key, device))
 }
 
-/// The plan of this key for this device, made at most once.
+/// The plan with this key for this device, compiled at most once.
 pub(crate) fn plan_for(
     key: ContentHash,
     device: &Device,
@@ -348,7 +349,7 @@ pub(crate) fn plan_for(
     Ok(plan)
 }
 
-/// Fills the table of addresses and runs the launches, or enqueues them: whoever reads a result waits for it.
+/// Fills the table of addresses and enqueues the launches; reading a result waits for them.
 ///
 /// # Safety
 /// Leaves and outputs must be as large as the plan says and valid for reads and writes; outputs and the arena must
@@ -368,7 +369,7 @@ pub(crate) unsafe fn run(
             // SAFETY: the plan's offsets lie inside the arena.
             Place::Arena(offset) => arena.map_or(std::ptr::null_mut(), |arena| unsafe { arena.address().add(offset) }),
             Place::Constant(number) => plan.constants[number as usize].address(),
-            // SAFETY: the schedule takes parts from inside of buffers.
+            // SAFETY: the schedule's parts lie inside their buffers.
             Place::Within(buffer, bytes) => unsafe { table[buffer as usize].add(bytes) },
         };
         table.push(address);

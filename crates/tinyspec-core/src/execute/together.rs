@@ -1,20 +1,20 @@
-//! What several devices do beside each other, where the host has threads for them.
+//! Runs work for several devices in parallel, as far as the host has threads.
 
 use crate::threads::threads;
 use crate::{Error, Result};
 use std::sync::{Arc, Mutex, PoisonError};
 use tinyspec_backends::cpu::{Team, TeamOfProcess, alone};
 
-/// The threads that run devices; none where there is one only.
+/// The threads that run devices; `None` if there is only one.
 fn team(threads: usize) -> Option<Arc<Team>> {
     static TEAM: TeamOfProcess = TeamOfProcess::new();
     if threads > 1 { TEAM.get(threads) } else { None }
 }
 
-/// Does `work` for each number below `count`: several at once, unless the threads are at work for somebody else.
+/// Runs `work` for each number below `count`, in parallel unless the threads are busy.
 ///
 /// # Errors
-/// That of the lowest number. Where one fails, others may have been done.
+/// The error of the lowest number. If one fails, others may have been done.
 pub(super) fn together(count: usize, work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
     let failure: Mutex<Option<(usize, Error)>> = Mutex::new(None);
     let one = |number: usize| {
@@ -25,7 +25,7 @@ pub(super) fn together(count: usize, work: impl Fn(usize) -> Result<()> + Sync) 
             }
         }
     };
-    // With a thread for each, kernels have no other to share their work with.
+    // Each device gets one thread, so its kernels do not share their work.
     let threads = threads()?;
     let busy = count >= threads;
     let is_done = count > 1

@@ -1,5 +1,5 @@
-//! `TINYSPEC_VALIDATE=1`: every kernel runs a second time, on a device to compare with, on what it was given. So whatever goes
-//! wrong later, the kernel that began it is named.
+//! `TINYSPEC_VALIDATE=1`: every kernel runs a second time, on a reference device and the same inputs. So whatever goes
+//! wrong later, the kernel that caused it is named.
 
 use crate::compare::{self, Difference, difference};
 use crate::compile::{Compared, ComparedBuffer, Place, Plan};
@@ -8,7 +8,7 @@ use crate::error::Mismatch;
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// Runs a plan call by call, and compares what each leaves.
+/// Runs a plan call by call, and compares the results of each.
 ///
 /// # Safety
 /// As for [`super::run::run`], whose table it is.
@@ -42,7 +42,7 @@ pub(super) unsafe fn run(plan: &Plan, compared: &Compared, table: &[*mut u8]) ->
         if call.reference.is_empty() {
             continue;
         }
-        // What the reference makes of the copies.
+        // The results of the reference on the copies.
         let results = || -> Result<Vec<Vec<u8>>> {
             // SAFETY: the copies are ours alone, and as large as the buffers; so is the arena.
             unsafe { reference.device.runtime().enqueue(&reference.launches[call.reference.clone()], &other)? };
@@ -69,7 +69,7 @@ pub(super) unsafe fn run(plan: &Plan, compared: &Compared, table: &[*mut u8]) ->
             if difference(buffer.dtype, tolerance, expected, &found, is_written).is_none() {
                 continue;
             }
-            // Terms may cancel: what another order of sums explains is then what other terms explain.
+            // Terms may cancel. Then a difference is acceptable if perturbing the inputs causes one of the same size.
             if nearby.is_none() {
                 for (copy, (buffer, data)) in copies.iter().zip(call.buffers.iter().zip(&before)) {
                     copy.write(&compare::moved(buffer.dtype, tolerance, data))?;

@@ -12,7 +12,7 @@ pub(crate) fn from_environment() -> Result<Option<u64>> {
     size_of_environment("TINYSPEC_MEMORY")
 }
 
-/// What a variable says in bytes, such as `512MB`, `2 GiB` or a plain number.
+/// The value of a variable in bytes, such as `512MB`, `2 GiB` or a plain number.
 ///
 /// # Errors
 /// When it is not a size.

@@ -1,4 +1,4 @@
-//! The memory of devices: what holds it, what is kept for later, how much there may be.
+//! The memory of devices: buffers, the pool of freed memory, limits.
 
 mod limit;
 mod owner;

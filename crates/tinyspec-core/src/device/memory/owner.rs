@@ -1,10 +1,10 @@
-//! Whom a buffer belongs to, for reports.
+//! The owner of a buffer, for reports.
 
 use std::panic::Location;
 use tinyspec_ir::DType;
 use tinyspec_ir::dim::{Shape, show};
 
-/// What a buffer is for. Cheap to make: it becomes text only in a report.
+/// What a buffer is for. It is cheap to create, and becomes text only in a report.
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
     what: &'static str,
@@ -18,12 +18,12 @@ impl Owner {
         Owner { what: "tensor", tensor: Some((dtype, shape.clone())), location }
     }
 
-    /// What passes between the kernels of a program, whose result was asked for at `location`.
+    /// The temporaries of a program whose result was requested at `location`.
     pub fn temporaries(location: Option<&'static Location<'static>>) -> Owner {
         Owner { what: "buffer of temporaries", tensor: None, location }
     }
 
-    /// Bytes that a plan brings along.
+    /// Constant data of a plan.
     pub fn constant() -> Owner {
         Owner { what: "constant", tensor: None, location: None }
     }

@@ -1,5 +1,5 @@
-//! The account of a device's memory: what is in use and by whom, and what is kept for the next buffer of its size, so
-//! that repeated steps neither allocate nor fault pages in.
+//! Accounts for a device's memory, and keeps freed memory for the next buffer of its size, so that repeated steps
+//! neither allocate nor fault pages in.
 
 use super::Owner;
 use crate::error::{Held, LARGEST_TOLD, MemoryReport};
@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tinyspec_backends::Memory;
 
-/// Kept beyond this, memory is given back.
+/// The most freed memory to keep, in bytes.
 const KEPT_BYTES: usize = 2 << 30;
 
 /// A device's memory.
@@ -34,8 +34,8 @@ pub(crate) struct Lease {
 }
 
 impl Pool {
-    /// Sizes are rounded up to an eighth of their power of two: little is wasted, and near sizes share. `None` where
-    /// no memory is as large.
+    /// Rounds a size up to an eighth of its power of two: little is wasted, and similar sizes share memory. `None` if
+    /// no memory is that large.
     pub fn class(bytes: usize) -> Option<usize> {
         let granule = (bytes.max(1).checked_next_power_of_two()? / 8).max(64);
         bytes.max(1).checked_next_multiple_of(granule)
@@ -45,7 +45,7 @@ impl Pool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes memory of a size class into account; `None` when that would exceed the limit.
+    /// Accounts for memory of a size class; `None` if that would exceed the limit.
     pub fn lease(&self, class: usize, bytes: usize, owner: &Owner) -> Option<Lease> {
         let mut account = self.account();
         let used = account.used.checked_add(class)?;
@@ -55,7 +55,7 @@ impl Pool {
         let memory = account.free.get_mut(&class).and_then(Vec::pop);
         match memory {
             Some(_) => account.kept -= class,
-            // New memory must not take what is kept beyond the limit.
+            // New memory together with kept memory must not exceed the limit.
             None if account.limit.is_some_and(|limit| (used + account.kept) as u64 > limit) => account.forget(),
             None => {}
         }
@@ -66,7 +66,8 @@ impl Pool {
         Some(Lease { ticket, memory })
     }
 
-    /// Ends a lease; the memory is kept, if any came of it. It is then that a peak is over: a lease that came to nothing is none.
+    /// Ends a lease and keeps its memory, if there is any. The peak is updated here, so that failed leases do not
+    /// count.
     pub fn give(&self, ticket: u64, class: usize, memory: Option<Arc<dyn Memory>>) {
         let mut account = self.account();
         account.held.remove(&ticket);
@@ -91,7 +92,7 @@ impl Pool {
         self.account().limit = limit;
     }
 
-    /// Who holds how much; the number of the entries is the order of their birth.
+    /// Who holds how much, oldest entries first.
     pub fn report(&self, device: &str) -> MemoryReport {
         let account = self.account();
         let mut held: Vec<(u64, &Owner, usize)> =

@@ -9,7 +9,7 @@ pub(crate) fn on_shortage(release: fn() -> bool) {
     let _ = RELEASE.set(release);
 }
 
-/// Releases what can be given up; returns whether there was anything.
+/// Releases what can be given up; returns whether anything was freed.
 pub(super) fn relieve() -> bool {
     RELEASE.get().is_some_and(|release| release())
 }

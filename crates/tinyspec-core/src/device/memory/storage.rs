@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tinyspec_backends::host_memory::check_length;
 use tinyspec_backends::{BackendError, Memory};
 
-/// Memory on a device; returns to the device's pool when the last tensor lets go.
+/// Memory on a device, which returns to the device's pool when the last reference is dropped.
 #[derive(Debug)]
 pub(crate) struct Storage {
     device: Arc<Device>,
@@ -21,8 +21,8 @@ pub(crate) struct Storage {
     ticket: u64,
 }
 
-// SAFETY: the address is that of `memory`, which is Send + Sync; what is behind it is written only by plans that own
-// the storage exclusively, before anyone else can see it.
+// SAFETY: the address is that of `memory`, which is Send + Sync; its contents are written only by plans that own the
+// storage exclusively, before anyone else can see it.
 unsafe impl Send for Storage {}
 // SAFETY: as above.
 unsafe impl Sync for Storage {}
@@ -105,7 +105,8 @@ impl Storage {
         let first = unsafe { memory.address().add(start) };
         if memory.is_on_host() {
             there.synchronize()?;
-            // SAFETY: the host reaches so many bytes there, which nobody writes: their device is idle, and `from` is borrowed.
+            // SAFETY: that many bytes are accessible to the host, and nobody writes them: their device is idle, and
+            // `from` is borrowed.
             return Ok(here.write(&**to, unsafe { std::slice::from_raw_parts(first, self.bytes) })?);
         }
         let mut data = vec![0; self.bytes];
@@ -120,7 +121,7 @@ impl Storage {
             return Ok(self.device.runtime().read(&**memory, data)?);
         }
         check_length(&**memory, start.saturating_add(data.len()), "read")?;
-        // SAFETY: there are so many bytes, as checked above, which nobody else writes.
+        // SAFETY: that many bytes exist, as checked above, and nobody else writes them.
         unsafe { self.device.runtime().read_at(memory.address().add(start), data)? };
         Ok(())
     }
@@ -132,7 +133,7 @@ impl Drop for Storage {
     }
 }
 
-/// `reason` is the device's own; without one the limit is meant.
+/// `reason` is that of the device; without one, the limit was exceeded.
 fn refused(device: &Device, bytes: usize, owner: &Owner, reason: Option<String>) -> Error {
     Error::Memory {
         wanted: format!("{owner} of {}", size(bytes as u64)),

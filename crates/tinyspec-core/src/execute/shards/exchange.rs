@@ -1,4 +1,4 @@
-//! What a device needs of a value that others have parts of.
+//! Exchange of data: gives each device what it needs of a value that is spread over the devices.
 
 use super::moves::on;
 use super::spread::{Spread, Value};
@@ -7,9 +7,9 @@ use tinyspec_ir::ops::movement;
 use tinyspec_ir::{NodeId, Result, Shape, cut};
 
 impl Spread<'_> {
-    /// What each device needs of a value of `shape` whose users are cut along `axis` of it; without an axis they need all.
+    /// What each device needs of a value of `shape` whose users are sharded along `axis`; without an axis, all of it.
     pub fn fit(&mut self, value: &Value, shape: &Shape, axis: Option<usize>) -> Result<Vec<NodeId>> {
-        // What is broadcast along the axis is needed by all.
+        // All devices need a value that is broadcast along the axis.
         let axis = axis.filter(|&axis| shape.get(axis).is_some_and(|dim| !dim.is(1)));
         let length = |axis: usize| shape[axis].as_const();
         let each = 0..self.names.len();
@@ -27,14 +27,14 @@ impl Spread<'_> {
         }
     }
 
-    /// Part `number` of a value along `axis`, which is not the one that is cut now.
+    /// Part `number` of a value along `axis`, which is not the axis that is sharded now.
     fn part(&mut self, value: &Value, axis: usize, length: i64, number: usize) -> Result<NodeId> {
         let count = self.names.len();
         let span = cut::span(length, number, count);
         match value {
             Value::Anywhere(node) => self.narrow(*node, axis, span),
             Value::Parts { axis: None, parts } => self.narrow(parts[number], axis, span),
-            // Every device sends every other one its share.
+            // An all-to-all exchange.
             Value::Parts { axis: Some(own), parts } => {
                 let pieces = (parts.iter())
                     .map(|&part| {
@@ -47,7 +47,7 @@ impl Spread<'_> {
         }
     }
 
-    /// On device `number`, the places `wanted` of an axis of `length`.
+    /// Gives device `number` the range `wanted` of an axis of `length`.
     pub fn places(
         &mut self,
         value: &Value,

@@ -1,5 +1,6 @@
-//! Tuple devices: a value on n devices is n lazy tensors, one a device, so a graph over such values becomes a graph a
-//! device ([`spread`]). What one device needs of another is a copy ([`moves`]); everything below knows single devices only.
+//! Tuple devices: a value on n devices is n lazy tensors, one per device, so a graph over such values becomes one graph
+//! per device ([`spread`]). Whatever a device needs from another is copied ([`moves`]); all layers below know single
+//! devices only.
 
 mod exchange;
 mod moves;

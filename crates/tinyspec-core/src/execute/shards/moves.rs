@@ -1,4 +1,4 @@
-//! Copies between devices: from one to one, to the parts of a tuple, and from these back to one.
+//! Copies between devices: one to one, one to the parts of a tuple, and these back to one.
 
 use crate::device::{Device, Owner, Storage, device};
 use crate::execute::run::realize_part;
@@ -9,7 +9,7 @@ use tinyspec_ir::Device as DeviceId;
 use tinyspec_ir::ops::movement;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Dim, ErrorKind, NodeId, Op, cut};
 
-/// Does a `to(device)`, whose source is computed.
+/// Executes a `to(device)` whose source is computed.
 pub(in crate::execute) fn move_to_device(node: &Arc<Node>) -> Result<()> {
     debug_assert_eq!(node.op, Op::Load);
     let (Some(source), Some(to)) = (node.sources().into_iter().next(), node.device().cloned()) else { return Ok(()) };
@@ -39,7 +39,7 @@ pub(in crate::execute) fn move_to_device(node: &Arc<Node>) -> Result<()> {
     Ok(())
 }
 
-/// The memory itself where it is on `device`, else a copy there.
+/// The memory itself if it is on `device`, else a copy there.
 pub(in crate::execute) fn beside(
     storage: &Arc<Storage>,
     device: &Arc<Device>,
@@ -57,7 +57,7 @@ pub(in crate::execute) fn beside(
 /// The whole value, lazily, on the device `name`.
 fn joined(shards: &Shards, name: &Arc<str>, node: &Node) -> Result<Arc<Node>> {
     let mut builder = LazyBuilder::at(node.location);
-    // Without an axis one part is as good as all, best one that need not move.
+    // Without an axis any part will do, preferably one that need not move.
     let parts = match shards.axis {
         Some(_) => &shards.parts[..],
         None => {
@@ -88,7 +88,7 @@ pub(super) fn on(builder: &mut LazyBuilder, node: NodeId, name: &Arc<str>) -> ti
     }
 }
 
-/// Equal parts along axis 0, computed.
+/// Equal parts along axis 0, as computed nodes.
 fn scattered(source: &Arc<Node>, names: &Arc<[Arc<str>]>, node: &Node) -> Result<Shards> {
     let located = |error: tinyspec_ir::Error| error.at_known(node.location);
     let length = check_even(&node.props.shape, names.len()).map_err(located)?;
@@ -107,7 +107,7 @@ fn scattered(source: &Arc<Node>, names: &Arc<[Arc<str>]>, node: &Node) -> Result
     Ok(Shards { axis: Some(0), parts: parts.into() })
 }
 
-/// The length of axis 0, which `count` devices must be able to share evenly.
+/// The length of axis 0, which must be divisible by `count`, the number of devices.
 pub(super) fn check_even(shape: &[Dim], count: usize) -> tinyspec_ir::Result<i64> {
     let show = tinyspec_ir::dim::show;
     let refuse =
@@ -127,7 +127,7 @@ pub(super) fn check_even(shape: &[Dim], count: usize) -> tinyspec_ir::Result<i64
     }
 }
 
-/// A computed tensor as a buffer where it is: constants that were computed name no device.
+/// A computed tensor as a buffer on its device: nodes computed from constants name none.
 pub(super) fn placed(node: &Arc<Node>) -> Result<Arc<Node>> {
     match (node.device(), node.storage()) {
         (None, Some(storage)) => Ok(Node::buffer(storage, node.props.dtype, &node.props.shape, node.location)?),

@@ -6,8 +6,8 @@ use super::spread::{Spread, Value};
 use tinyspec_ir::{Arg, Axes, Builder, NodeId, Op, Result};
 
 impl Spread<'_> {
-    /// Each device reduces its part. Where the cut axis is among `axes`, the first device joins the results, and all get
-    /// a copy of that: they must not differ in rounding.
+    /// Each device reduces its part. If the sharded axis is among `axes`, the first device combines the results and the
+    /// others get a copy, so that they do not differ in rounding.
     pub fn reduce(&mut self, value: &Value, op: Op, axes: &Axes) -> Result<Value> {
         let arg = Arg::Reduce { op, axes: axes.clone() };
         let (cut, sources) = match value {

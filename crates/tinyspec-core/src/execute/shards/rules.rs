@@ -1,5 +1,5 @@
-//! What every op does on values that are cut: which axis its sources must be cut along for a device to compute its part of
-//! the result, and what it computes then. ("axis" under "Derived Properties" of the spec.)
+//! What each op does to sharded values: along which axis its sources must be sharded so that a device can compute its
+//! part of the result, and what the device computes. ("axis" under "Derived Properties" of the spec.)
 
 use super::spread::{Spread, Value};
 use tinyspec_ir::ops::movement;
@@ -79,7 +79,7 @@ impl Spread<'_> {
         Ok(Value::Parts { axis, parts })
     }
 
-    /// The shape of part `number` of a value of `shape` that is cut along `axis`.
+    /// The shape of part `number` of a value of `shape` that is sharded along `axis`.
     fn part_shape(&self, shape: &Shape, axis: Option<usize>, number: usize) -> Shape {
         let mut shape = shape.clone();
         if let Some(dim) = axis.and_then(|axis| shape.get_mut(axis))
@@ -91,7 +91,7 @@ impl Spread<'_> {
         shape
     }
 
-    /// A copy to the tuple: cut along axis 0, whatever it was before.
+    /// A copy to the tuple: sharded along axis 0, whatever it was before.
     fn scattered(&mut self, value: &Value, shape: &Shape) -> Result<Value> {
         if value.axis() != Some(0) {
             super::moves::check_even(shape, self.names.len())?;
@@ -102,7 +102,7 @@ impl Spread<'_> {
         })
     }
 
-    /// All parts along the axis are equal, and each is one element long there: the axis is dropped.
+    /// Drops an axis along which all parts are equal and one element long.
     fn replicated(&mut self, value: &Value, axis: usize, shape: &Shape) -> Result<Value> {
         let parts = match value {
             Value::Parts { axis: Some(cut), parts } if *cut == axis => parts.clone(),
@@ -118,8 +118,8 @@ impl Spread<'_> {
         self.on_each(None, |spread, number| movement::reshape(&mut spread.builder, parts[number], shape))
     }
 
-    /// Pad, Shrink and Flip. Along the cut axis each device gets the places that its part of the result is made of, from
-    /// whoever has them.
+    /// Pad, Shrink and Flip. Along the sharded axis, each device gets the positions that its part of the result
+    /// consists of from the devices that have them.
     fn window(
         &mut self,
         op: Op,
@@ -142,7 +142,7 @@ impl Spread<'_> {
         };
         self.on_each(Some(axis), |spread, number| {
             let own = cut::span(total, number, spread.names.len());
-            // The places of the source, and how many of the result come before them.
+            // The range of the source, and the number of positions in the result before it.
             let (places, before) = match (op, arg) {
                 (Op::Flip, Arg::Flags(flags)) if flags[axis] => (length - own.end..length - own.start, 0),
                 (Op::Pad, _) => {
@@ -152,7 +152,7 @@ impl Spread<'_> {
                 _ => (own.start + start..own.end + start, 0),
             };
             let mut offset = offset.clone();
-            // Without any, all of the part is padding, wherever they stand.
+            // With an empty range, the whole part is padding.
             offset[axis] = if op == Op::Pad && !places.is_empty() { before.into() } else { 0.into() };
             let part = spread.places(value, axis, length, places, number)?;
             let shape = spread.part_shape(shape, Some(axis), number);
@@ -169,7 +169,7 @@ impl Spread<'_> {
     }
 }
 
-/// The axis along which each source must be cut where the result is cut along `axis`.
+/// The axis along which each source must be sharded if the result is sharded along `axis`.
 fn needed(op: Op, arg: &Arg, sources: &[&Props], cuts: &[Option<u32>], axis: Option<usize>) -> Vec<Option<usize>> {
     let everywhere = |axis: Option<usize>| vec![axis; sources.len()];
     let Some(axis) = axis else { return everywhere(None) };
@@ -177,7 +177,7 @@ fn needed(op: Op, arg: &Arg, sources: &[&Props], cuts: &[Option<u32>], axis: Opt
         (Op::Permute, Arg::Axes(order)) => everywhere(order.get(axis).map(|&from: &u32| from as usize)),
         (Op::Stack, _) => everywhere(axis.checked_sub(1)),
         (Op::Index, _) => {
-            // The first index that is cut decides; without one it is the source.
+            // The first sharded index decides; without one, the source does.
             let own = |cut: Option<u32>| cut.map(|axis| axis as usize);
             let decides = cuts.iter().skip(1).position(Option::is_some).map_or(0, |position| position + 1);
             (0..sources.len()).map(|source| own(cuts[source]).filter(|_| source == decides)).collect()
@@ -190,7 +190,7 @@ fn needed(op: Op, arg: &Arg, sources: &[&Props], cuts: &[Option<u32>], axis: Opt
     }
 }
 
-/// Whether a Reduce along `axes` is one across the devices.
+/// Whether a Reduce along `axes` crosses devices.
 pub(super) fn crosses(axes: &Axes, cut: Option<usize>) -> bool {
     cut.is_some_and(|cut| axes.contains(&(cut as u32)))
 }

@@ -1,4 +1,4 @@
-//! From a graph over values on a tuple of devices to a lazy graph a device.
+//! From a graph over values on a tuple of devices to one lazy graph per device.
 
 use super::moves::{on, placed};
 use crate::lazy::callify::{Callified, Numbers};
@@ -13,11 +13,11 @@ use tinyspec_ir::{Arg, ErrorKind, Graph, NodeId, Op};
 /// A value of the graph, as handles of the builder.
 #[derive(Clone)]
 pub(super) enum Value {
-    /// Made of constants alone: any device can make it.
+    /// Derives from constants alone: any device can compute it.
     Anywhere(NodeId),
-    /// One a device.
+    /// One part per device.
     Parts {
-        /// The axis that is cut; without one each part is the whole.
+        /// The sharded axis; without one, each part is the whole value.
         axis: Option<usize>,
         /// In the order of the devices.
         parts: Vec<NodeId>,
@@ -42,7 +42,8 @@ pub(super) struct Spread<'a> {
     numbers: Numbers,
 }
 
-/// The parts of each output of `program`, whose inputs are `leaves`. Of its constants, `numbers` may be others next time.
+/// The parts of each output of `program`, whose inputs are `leaves`. Its constants that are among `numbers` may change
+/// from run to run.
 pub(super) fn spread(
     program: &Callified,
     leaves: &[&Arc<Node>],
@@ -72,7 +73,7 @@ pub(super) fn spread(
 }
 
 impl Spread<'_> {
-    /// The body of a Call, which refers to nothing outside: every device runs the same.
+    /// The body of a Call, which is closed: every device runs the same one.
     fn kernel(&mut self, body: NodeId) -> Result<()> {
         for node in self.graph.reachable(&[body]) {
             let value = self.node(node)?;
@@ -88,7 +89,7 @@ impl Spread<'_> {
             let parts = shards.parts.iter().map(|part| self.builder.import(part.clone())).collect();
             return Ok(Value::Parts { axis: shards.axis.map(|axis| axis as usize), parts });
         }
-        // Made of constants and computed where nobody said where: each device gets a copy.
+        // Computed from constants on the default device: each device gets a copy.
         let whole = self.builder.import(placed(leaf)?);
         let parts =
             self.names.iter().map(|name| on(&mut self.builder, whole, name)).collect::<tinyspec_ir::Result<_>>();
