@@ -6,7 +6,7 @@ use crate::{Error, Result};
 use std::panic::Location;
 use tinyspec_ir::ErrorKind;
 
-/// Rust functions over tensors, those of `#[function]` among them.
+/// Rust functions over tensors, including those of `#[function]`.
 ///
 /// ```
 /// # use tinyspec_core::{Tensor, function::Prepare};

@@ -1,9 +1,9 @@
-//! Checks that `const` evaluation makes: what depends on constants, whose values macros cannot see.
+//! Checks during `const` evaluation, for whatever depends on constants, whose values macros cannot see.
 
-/// Longest message; what is longer is cut.
+/// The longest message; the rest is truncated.
 const CAPACITY: usize = 512;
 
-/// A message put together in a constant.
+/// A message composed during `const` evaluation.
 struct Message {
     bytes: [u8; CAPACITY],
     length: usize,
@@ -21,7 +21,7 @@ impl Message {
         self
     }
 
-    /// How a number was written, unless as that number.
+    /// The source text of a number, unless it is a literal.
     const fn written(self, text: &str) -> Message {
         if is_number(text) { self } else { self.text(" (`").text(text).text("`)") }
     }
@@ -60,7 +60,7 @@ const fn is_number(text: &str) -> bool {
     position == text.len()
 }
 
-/// Refuses to evaluate: what the macro has found is wrong if the code around it compiles.
+/// Refuses to evaluate: the mistake that the macro found is one if the code around it compiles.
 #[doc(hidden)]
 #[track_caller]
 pub const fn refuse(message: &str) {

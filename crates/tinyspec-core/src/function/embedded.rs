@@ -16,21 +16,21 @@ use tinyspec_ir::{Arg, Builder, Const, DType, Dim, ErrorKind, Graph, NodeId, Op,
 
 /// A function in the binary: what `#[function]` makes of a body, under the name `FUNCTION` of the function's type.
 ///
-/// It is decoded when it is first used; what the macro could not see (callees, constants) is filled in then.
+/// It is decoded on first use; callees and constants, which the macro could not see, are filled in then.
 pub struct EmbeddedFunction {
     name: &'static str,
     bytes: &'static [u8],
     file: &'static str,
     callees: &'static [&'static EmbeddedFunction],
-    /// The longest chain of calls below: a caller looks at it, and so rustc refuses functions that call each other in a circle.
+    /// The length of the longest call chain below. Callers read it in constants, so that rustc refuses recursion.
     #[doc(hidden)]
     pub depth: u32,
     constants: fn() -> Vec<Const>,
     typed: TypedCopy,
-    /// Constants or flags decide what the graph is: the typed copy makes it.
+    /// The graph depends on constants or flags: the typed copy builds it.
     is_deferred: bool,
     flags: u32,
-    /// The same function with other flags.
+    /// The same function with other values of its flags.
     flagged: Mutex<BTreeMap<u32, &'static EmbeddedFunction>>,
     gradient: Gradient,
     permissions: &'static [Permission],
@@ -43,17 +43,17 @@ pub struct EmbeddedFunction {
     derived: OnceLock<Result<Function>>,
 }
 
-/// Where the backward function comes from.
+/// The origin of the backward function.
 enum Gradient {
-    /// Made when it is asked for.
+    /// Derived on demand.
     Derived,
-    /// Made at compile time.
+    /// Derived at compile time.
     Embedded(&'static EmbeddedFunction),
     /// Written by the user.
     Own(&'static EmbeddedFunction),
 }
 
-/// The user's body as Rust code: inputs, named dims and flags, from the lowest bit on → results.
+/// The user's body as Rust code: inputs, named dims and flags, from the lowest bit on, to results.
 type TypedCopy = fn(&[Tensor], &[Dim], u32) -> Vec<Tensor>;
 
 impl std::fmt::Debug for EmbeddedFunction {
@@ -98,15 +98,15 @@ impl EmbeddedFunction {
         }
     }
 
-    /// The same, with a graph that is made when it is first used.
+    /// The same, with a graph that is built on first use.
     #[doc(hidden)]
     pub const fn deferred(mut self) -> EmbeddedFunction {
         self.is_deferred = true;
         self
     }
 
-    /// The function whose flags, the `bool` parameters that its body asks, have these values: each choice has a graph of its own,
-    /// made when it is first used. Of fewer values the others are `false`.
+    /// The function with these values for its flags, the `bool` parameters that its body branches on. Each combination
+    /// has its own graph, which is built on first use. Missing values are `false`.
     ///
     /// ```
     /// # use tinyspec_core::function::EmbeddedFunction;
@@ -121,7 +121,7 @@ impl EmbeddedFunction {
         }
         let mut flagged = self.flagged.lock().unwrap_or_else(PoisonError::into_inner);
         flagged.entry(bits).or_insert_with(|| {
-            // As many as the flags have values, each once.
+            // Leaks at most one for each combination of flags.
             Box::leak(Box::new(EmbeddedFunction {
                 flags: bits,
                 flagged: Mutex::new(BTreeMap::new()),
@@ -170,7 +170,7 @@ impl EmbeddedFunction {
         self
     }
 
-    /// The same with its sums of products of bf16 as written: see [`Function::strict`].
+    /// The same with sums of products of bf16 computed as written: see [`Function::strict`].
     #[doc(hidden)]
     pub const fn strict(mut self) -> EmbeddedFunction {
         self.strict = true;
@@ -191,7 +191,7 @@ impl EmbeddedFunction {
         self
     }
 
-    /// What the macro emits beside its errors.
+    /// What the macro emits along with its errors.
     #[doc(hidden)]
     pub const fn failed() -> EmbeddedFunction {
         EmbeddedFunction::new("function", b"", "", &[], Vec::new, |_, _, _| vec![])
@@ -205,7 +205,7 @@ impl EmbeddedFunction {
     /// The function, ready to be called.
     ///
     /// # Errors
-    /// When the bytes are damaged, or the values of outer constants do not fit (a shape that only they decide).
+    /// When the bytes are damaged, or the values of outer constants do not fit, as in a shape that depends on them.
     pub fn get(&self) -> Result<&Function> {
         self.decoded.get_or_init(|| self.decode()).as_ref().map_err(Error::clone)
     }
@@ -240,7 +240,7 @@ impl EmbeddedFunction {
         Ok(Function::new(closed.signature, Arc::new(body))?)
     }
 
-    /// Zeros among the user's own gradients, where an input is a buffer.
+    /// Inserts zeros among the user's own gradients for inputs that are buffers.
     fn with_gradients_of_buffers(
         &self,
         graph: &mut Graph,
@@ -281,7 +281,7 @@ impl EmbeddedFunction {
     /// Runs the typed copy over placeholders.
     #[track_caller]
     fn run(&self, signature: Signature) -> Result<Function> {
-        // Placeholders have the signature's dims behind their own slots.
+        // The slots of the signature's dims follow those of the placeholders.
         let first = signature.inputs.len() as u32;
         let dims: Vec<Dim> = (first..).zip(&signature.dims).map(|(slot, dim)| dim.at(slot)).collect();
         Function::trace_signature(signature, |inputs| (self.typed)(inputs, &dims, self.flags))
@@ -322,8 +322,8 @@ impl EmbeddedFunction {
         }
     }
 
-    /// The function for arguments that give a named dim no elements: what running the body on such placeholders builds, as
-    /// the embedded graph knows that its dims are at least 1. A function with a gradient of its own has none.
+    /// The function for arguments in which a named dim is 0. The embedded graph assumes that dims are at least 1, so
+    /// the body is traced again for such placeholders. `None` if the function has a gradient of its own.
     #[track_caller]
     fn of_nothing(&self, arguments: &[&Tensor]) -> Result<Option<Function>> {
         let is_empty = |argument: &&Tensor| argument.shape().iter().any(|dim| dim.is(0));
@@ -334,7 +334,7 @@ impl EmbeddedFunction {
         let signature = function.signature();
         let found = types(arguments)?;
         let dims = signature.bind_or_empty(&found).map_err(super::first)?;
-        // Sizes that are no numbers yet are those of another function that is being traced.
+        // Sizes without a number are those of another function that is being traced.
         let is_known = found.iter().flat_map(|(_, shape)| shape).all(|dim| dim.as_const().is_some());
         if !is_known || !dims.iter().any(|dim| dim.is(0)) {
             return Ok(None);
@@ -349,7 +349,7 @@ impl EmbeddedFunction {
         let inputs = signature.inputs.iter().zip(found.iter().cloned());
         let inputs = inputs.map(|(input, (dtype, shape))| Input { name: input.name.clone(), dtype, shape }).collect();
         let signature = Signature { name: signature.name.clone(), dims: vec![], inputs };
-        // A ramp of a few elements is narrower than one of any number.
+        // A ramp of a few elements has a narrower dtype than one of unknown length.
         let dtypes = function.body().outputs().iter().map(|&result| function.body().graph().dtype(result));
         Function::trace_signature(signature, |inputs| {
             let mut results = (self.typed)(inputs, dims, self.flags);
@@ -398,7 +398,7 @@ impl EmbeddedFunction {
         if self.states.is_empty() { prepared } else { prepared?.in_place(self.states) }
     }
 
-    /// The new state number `number` is what the argument was.
+    /// Whether the new state number `number` is the unchanged argument.
     pub(super) fn is_unchanged(&self, number: usize) -> bool {
         let Ok(function) = self.get() else { return true };
         let (result, argument) = self.states[number];
@@ -422,8 +422,8 @@ impl EmbeddedFunction {
     }
 }
 
-/// What a kernel, which has no typed copy, leaves in the buffers that it writes where some of its `dims` are 0: nothing where
-/// these have no elements.
+/// The buffers that a kernel, which has no typed copy, writes if some of its `dims` are 0: empty ones if they have no
+/// elements.
 fn written_by_kernel(kernel: &Function, dims: &[Dim]) -> Vec<Tensor> {
     let (signature, graph) = (kernel.signature(), kernel.body().graph());
     let first = signature.inputs.len() as u32;
@@ -454,7 +454,7 @@ pub trait Results: Sized {
     /// How many tensors.
     const COUNT: usize;
 
-    /// From as many tensors.
+    /// From [`COUNT`](Results::COUNT) tensors.
     fn from_tensors(tensors: Vec<Tensor>) -> Self;
 
     /// As a list.
@@ -511,11 +511,11 @@ pub fn call<R: Results>(function: &'static EmbeddedFunction, arguments: &[&Tenso
     R::from_tensors(results)
 }
 
-/// A call of the backward function, with a cotangent for each float result.
+/// Calls the backward function, with a cotangent for each float result.
 #[doc(hidden)]
 #[track_caller]
 pub fn gradients(function: &'static EmbeddedFunction, arguments: &[&Tensor], cotangents: &[&Tensor]) -> Vec<Tensor> {
-    // New states have no gradient, and buffers get none.
+    // Neither new states nor buffers have a gradient.
     let floats = |argument: &usize| arguments.get(*argument).is_some_and(|argument| argument.dtype().is_float());
     let states = function.states.iter().map(|(_, argument)| *argument).filter(floats);
     let zeros: Vec<Tensor> = states.map(|argument| arguments[argument].zeros_like()).collect();
@@ -560,7 +560,7 @@ fn types(arguments: &[&Tensor]) -> Result<Vec<(DType, Shape)>> {
     arguments.iter().map(of).collect()
 }
 
-/// Has the number of a callee where none is called.
+/// Stands for the depth of a callee if there is none.
 #[doc(hidden)]
 pub static NO_FUNCTION: EmbeddedFunction = EmbeddedFunction::failed();
 
@@ -576,7 +576,7 @@ pub fn next_input(inputs: &mut std::slice::Iter<Tensor>, role: Role) -> Result<T
     Ok(input)
 }
 
-/// What may be passed for a scalar parameter of a `#[function]`: a number of its type, or a tensor of shape `()`.
+/// What can be passed for a scalar parameter of a `#[function]`: a number of its type, or a tensor of shape `()`.
 #[diagnostic::on_unimplemented(
     message = "expected a number of the type `{T}`, found `{Self}`",
     label = "expected `{T}`, or a tensor of shape `()`"
@@ -607,10 +607,10 @@ impl<T: Element> ScalarArgument<T> for &Tensor {
     }
 }
 
-/// What a model has whose `#[function] impl` does not say otherwise.
+/// The default for models without a `#[function] impl`.
 #[doc(hidden)]
 pub trait NoFunctions {
-    /// The `impl` has a constant of its own, which goes first. Two of them rustc refuses by this name.
+    /// An `impl` has a constant of its own, which takes precedence. rustc refuses a second `impl` by this name.
     const ONE_FUNCTION_IMPL_HOLDS_ALL_METHODS: bool = false;
 }
 
@@ -633,7 +633,7 @@ pub trait HasFunction<const NAME: u64> {
     const SIZES: &'static [usize] = &[];
 }
 
-/// The method `NAME` of what a path of fields leads to: its type may have no name here.
+/// The method `NAME` of the type that a path of fields leads to, which may not be nameable here.
 #[doc(hidden)]
 pub const fn method<S, T: HasFunction<NAME>, const NAME: u64>(_path: fn(&S) -> &T) -> &'static EmbeddedFunction {
     T::FUNCTION
@@ -651,14 +651,14 @@ pub fn constant<S: Outer>(value: S) -> Const {
     value.value()
 }
 
-/// Numbers that a constant outside a function may be.
+/// Types that a constant outside a function may have.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a constant in a #[function] is a number, found `{Self}`",
     label = "expected a number"
 )]
 pub trait Outer {
-    /// Exactly.
+    /// Its exact value.
     fn value(self) -> Const;
 }
 
@@ -674,7 +674,7 @@ outer!(I64 int: i8 i16 i32 i64 isize bool);
 outer!(U64 int: u8 u16 u32 u64 usize);
 
 impl Function {
-    /// The results in `graph` on nodes of it.
+    /// The results in `graph` for arguments that are nodes of it.
     pub(crate) fn inline(&self, graph: &mut Graph, arguments: &[NodeId]) -> tinyspec_ir::Result<Vec<NodeId>> {
         let found: Vec<(DType, Shape)> =
             arguments.iter().map(|&node| (graph.dtype(node), graph.props(node).shape.clone())).collect();

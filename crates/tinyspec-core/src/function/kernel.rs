@@ -7,7 +7,7 @@ use crate::{Error, Result};
 use std::panic::Location;
 use tinyspec_ir::{Const, DType, Device, ErrorKind, Shape};
 
-/// An argument of a kernel: a tensor, or a scalar, which goes to where the tensors are.
+/// An argument of a kernel: a tensor, or a scalar, which moves to the device of the tensors.
 #[doc(hidden)]
 pub trait KernelArgument {
     /// Where a tensor is.
@@ -15,7 +15,7 @@ pub trait KernelArgument {
         None
     }
 
-    /// As a tensor; a scalar is made on the default device, for the caller at `location`.
+    /// As a tensor; a scalar is created on the default device, for the caller at `location`.
     fn tensor(&self, location: &'static Location<'static>) -> Tensor;
 }
 
@@ -32,7 +32,7 @@ impl KernelArgument for Tensor {
 macro_rules! scalars {
     ($($type:ty)*) => { $(impl KernelArgument for $type {
         fn tensor(&self, location: &'static Location<'static>) -> Tensor {
-            // Data, not a constant: another value is the same plan.
+            // Data, not a constant: all values share one plan.
             let bytes = <$type>::bytes(std::slice::from_ref(self));
             from_bytes(location, bytes, <$type as Element>::DTYPE, &Shape::new()).map_or_else(Tensor::failed, Tensor::internal)
         }
@@ -40,7 +40,7 @@ macro_rules! scalars {
 }
 scalars!(f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool);
 
-/// The written buffers after a kernel, lazily; a mistake in the arguments is carried by each of them.
+/// The buffers that a kernel writes, lazily; if the arguments are invalid, each carries the error.
 #[doc(hidden)]
 #[track_caller]
 pub fn call_kernel<const COUNT: usize>(
@@ -60,7 +60,7 @@ pub fn call_kernel<const COUNT: usize>(
 }
 
 /// # Errors
-/// When two arguments are on different devices; tuples of devices are collected.
+/// When two arguments are on different devices. Values on tuples of devices are gathered.
 fn one_device(kernel: &str, arguments: &[&dyn KernelArgument]) -> Result<()> {
     let single = |device: &&Device| matches!(device, Device::Single(_));
     let mut devices = arguments.iter().filter_map(|argument| argument.device()).filter(single);

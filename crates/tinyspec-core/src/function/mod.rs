@@ -1,5 +1,5 @@
-//! Functions made at run time: a body is traced once over placeholders and becomes a reusable graph
-//! ("The @function Decorator").
+//! Functions traced at run time: a body runs once over placeholders and becomes a reusable graph ("The @function
+//! Decorator").
 
 mod callable;
 mod check;
@@ -95,7 +95,7 @@ impl std::fmt::Debug for Function {
 }
 
 impl Function {
-    /// A function whose body has the inputs' slots first, then those of the named dims.
+    /// A function from a body whose slots are those of the inputs, then those of the named dims.
     fn new(signature: Signature, body: Arc<Body>) -> tinyspec_ir::Result<Function> {
         Ok(Function { signature: Arc::new(signature), tuple: Node::tuple(body.clone())?, body })
     }
@@ -153,7 +153,7 @@ impl Function {
         Ok(Function::new(signature, Arc::new(Body::new(callified.graph, callified.outputs)))?)
     }
 
-    /// The function with permissions for its floats, which the functions that it calls share.
+    /// The function with fast-math permissions, which also apply to the functions that it calls.
     ///
     /// ```
     /// # use tinyspec_core::{Function, Permission, Spec};
@@ -169,8 +169,9 @@ impl Function {
         self.rewritten(permissions, false)
     }
 
-    /// The function with its sums of products of bf16 in f32 as written, as `TINYSPEC_STRICT=1` has them all. Otherwise a
-    /// target's dot instruction may compute them: pairs are added before they are rounded, and subnormal numbers are 0.
+    /// The function with sums of products of bf16 computed in f32 as written; `TINYSPEC_STRICT=1` does this for all
+    /// functions. Otherwise a target's dot instruction may compute them, which adds pairs before rounding and flushes
+    /// subnormal numbers to 0.
     ///
     /// ```
     /// # use tinyspec_core::{Function, Spec};
@@ -218,7 +219,7 @@ impl Function {
         Ok(Function::new(backward.signature, Arc::new(Body::new(backward.graph, backward.outputs)))?)
     }
 
-    /// The results on these arguments, lazily. A mistake in the arguments is carried by every result.
+    /// The results on these arguments, lazily. If the arguments are invalid, every result carries the error.
     #[track_caller]
     pub fn call(&self, arguments: &[&Tensor]) -> Vec<Tensor> {
         let location = Location::caller();
@@ -254,7 +255,7 @@ impl Function {
         Prepared::new(self, arguments, Location::caller())
     }
 
-    /// What a call has behind the body: its arguments, then the values of the named dims.
+    /// The operands of a call after the body: its arguments, then the values of the named dims.
     fn pass(
         arguments: &[&Tensor],
         bound: &[Dim],
@@ -295,7 +296,7 @@ impl Function {
     }
 }
 
-/// The graph with the rules that are permitted, and with those of strict functions.
+/// The graph rewritten by the permitted rules and, for strict functions, by theirs.
 fn rewritten(
     mut graph: Graph,
     outputs: Vec<NodeId>,
@@ -311,7 +312,7 @@ fn rewritten(
     Ok((graph, outputs))
 }
 
-/// A run-time caller reads one error at a time.
+/// At run time only the first mismatch is reported.
 fn first(mismatches: Vec<Mismatch>) -> tinyspec_ir::Error {
     let first = mismatches.into_iter().next();
     first.map_or_else(|| unreachable!("a refusal has a reason"), |mismatch| mismatch.error)

@@ -1,4 +1,4 @@
-//! Prepared calls: the kernels are there, a call fills a table of addresses and runs.
+//! Prepared calls: the kernels are compiled, so a call fills a table of addresses and runs.
 
 use super::Function;
 use crate::compile::{self, Plan, Ranged, own};
@@ -21,9 +21,9 @@ pub struct Prepared {
     device: Arc<Device>,
     /// Of the last call.
     sizing: Mutex<Arc<Sizing>>,
-    /// Makes plans for other sizes.
+    /// Plans for other sizes.
     ranging: Option<Ranging>,
-    /// What is computed, where all sizes are fixed.
+    /// What is computed, if all sizes are fixed.
     program: Option<(Graph, Vec<NodeId>)>,
     /// Results that are the new states of arguments.
     states: SmallVec<[State; 2]>,
@@ -31,7 +31,7 @@ pub struct Prepared {
     scratch: Mutex<Scratch>,
 }
 
-/// A result that is the new state of an argument, which is not passed.
+/// A result that is the new state of an argument. The argument is not passed.
 #[derive(Clone, Copy)]
 struct State {
     result: usize,
@@ -49,7 +49,7 @@ struct Sizing {
 struct Ranging {
     function: Function,
     ranged: Arc<Ranged>,
-    /// Values of all its dims when it was prepared; those without bounds stay.
+    /// Values of all its dims when it was prepared; those without bounds are fixed.
     bound: Vec<Dim>,
 }
 
@@ -282,7 +282,7 @@ impl Prepared {
         Ok(Tensor::from_node(Node::buffer(storage, dtype, shape, None)?))
     }
 
-    /// All arguments, states from `out` among them.
+    /// All arguments, including states from `out`.
     fn with_states<'a>(&self, out: &'a [Tensor], arguments: &[&'a Tensor]) -> SmallVec<[&'a Tensor; 16]> {
         let mut rest = arguments.iter();
         let all = (0..arguments.len() + self.states.len()).filter_map(|slot| {
@@ -294,7 +294,7 @@ impl Prepared {
         all.collect()
     }
 
-    /// The memory of an argument, computed if need be.
+    /// The memory of an argument, which is computed if necessary.
     fn storage(
         &self,
         argument: &Tensor,
@@ -309,7 +309,7 @@ impl Prepared {
                 node.storage()
             }
         };
-        // What lies on several devices has no memory of its own.
+        // A value on several devices has no memory of its own.
         let elsewhere = match storage {
             Some(storage) if Arc::ptr_eq(storage.device(), &self.device) => return Ok(storage),
             Some(storage) => storage.device().id().to_string(),
@@ -327,8 +327,8 @@ impl Prepared {
         Err(tinyspec_ir::Error::new(ErrorKind::Device, "call", message).help(help).at(location).into())
     }
 
-    /// The address of an old state. One that is not overwritten is held, and `out` gets memory for the new state; one that
-    /// somebody else sees is copied first.
+    /// The address of an old state. If it is not overwritten, it is kept alive, and `out` gets memory for the new
+    /// state. If it is shared, it is copied first.
     fn state(
         &self,
         out: &mut Tensor,
@@ -358,8 +358,8 @@ impl Prepared {
 
     /// Runs on `arguments` and puts the results into `out`.
     ///
-    /// Memory of `out` that nobody else sees is written in place; where a clone or a lazy tensor still refers to it, that
-    /// one keeps its value and `out` gets new memory.
+    /// Unshared memory of `out` is written in place; if a clone or a lazy tensor still refers to it, that one keeps its
+    /// value and `out` gets new memory.
     ///
     /// # Errors
     /// When arguments differ from those it was prepared for, or a kernel fails: then the contents of `out` are undefined.
@@ -428,7 +428,8 @@ impl Prepared {
             *arena = None;
             *arena = Some(Storage::allocate(&self.device, plan.arena_bytes, &Owner::temporaries(Some(location)))?);
         }
-        // SAFETY: `held` keeps the leaves, whose sizes follow from the checked shapes; the results are exclusively ours.
+        // SAFETY: `held` keeps the leaves alive, and their sizes follow from the checked shapes; the results are
+        // exclusively ours.
         unsafe { run(plan, &leaves, &written, arena.as_ref(), table)? };
         drop(scratch);
         for (position, &number) in plan.output_of_root.iter().enumerate() {

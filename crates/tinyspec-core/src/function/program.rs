@@ -1,4 +1,4 @@
-//! Programs: what computing tensors would run, kernel by kernel, to look at, to keep as text, and to call.
+//! Programs: the kernels that computing tensors would run, to inspect, to save as text, and to call.
 
 use crate::compile::{self, Contents, Rendered};
 use crate::device::{default_device, device};
@@ -13,7 +13,7 @@ use tinyspec_ir::function::inline_all;
 use tinyspec_ir::kernel::WrittenKernel;
 use tinyspec_ir::{Arg, Builder, DType, Device, ErrorKind, Graph, NodeId, Op, text, verify};
 
-/// A compiled kernel, `Program(Linear, Source, Binary)`: its instructions, what the compiler was given, and the machine code.
+/// A compiled kernel, `Program(Linear, Source, Binary)`: its instructions, the compiler's input, and the machine code.
 ///
 /// ```
 /// use tinyspec_core::{Program, Tensor};
@@ -24,33 +24,33 @@ use tinyspec_ir::{Arg, Builder, DType, Device, ErrorKind, Graph, NodeId, Op, tex
 /// # Ok::<(), tinyspec_core::Error>(())
 /// ```
 ///
-/// [`Display`](fmt::Display) gives the text form; what is [parsed](FromStr) is the same program, which runs once somebody
-/// [vouches](Program::vouched) for it. A Linear may be parsed as well: it is a program that is not compiled yet.
+/// [`Display`](fmt::Display) gives the text form. [Parsing](FromStr) it gives the same program, which may run once the
+/// caller [vouches](Program::vouched) for it. A Linear can be parsed, too: it is a program that is not compiled yet.
 #[derive(Clone)]
 pub struct Program {
     name: String,
     /// Written buffers come first.
     outputs: usize,
-    /// dtype and elements of each buffer, where the kernel uses it.
+    /// dtype and number of elements of each buffer that the kernel uses.
     buffers: Vec<Option<(DType, i64)>>,
     graph: Graph,
     root: NodeId,
     origin: Origin,
 }
 
-/// Who says what a program does.
+/// Whether a program can be trusted.
 #[derive(Clone)]
 enum Origin {
-    /// It was compiled here, or is vouched for, for the device of this name.
+    /// It was compiled here, or is vouched for, and runs on the device of this name.
     Device(Arc<str>),
     Text,
 }
 
 impl Program {
-    /// What computing these tensors would run on their device, in the order in which it would.
+    /// The kernels that computing these tensors would run on their device, in order.
     ///
     /// # Errors
-    /// The first error that a tensor carries, what planning reports, and where tensors are on several devices.
+    /// The first error that a tensor carries, that of planning, and when tensors are on several devices.
     #[track_caller]
     pub fn of(tensors: &[&Tensor]) -> Result<Vec<Program>> {
         let location = Location::caller();
@@ -171,7 +171,7 @@ impl Program {
         Contents::of(&self.graph, self.root).ok()
     }
 
-    /// What the compiler was given to read, such as LLVM IR.
+    /// The compiler's input, such as LLVM IR.
     pub fn source(&self) -> Option<&str> {
         self.contents()?.source
     }
@@ -181,16 +181,17 @@ impl Program {
         self.contents()?.binary.map(|bytes| &**bytes)
     }
 
-    /// Vouches for a program that was read: its machine code runs on the device of this name, elsewhere its Linear does.
+    /// Vouches for a parsed program: its machine code runs on the device of this name; on others, its Linear is
+    /// compiled.
     ///
     /// # Safety
-    /// The code must do what the Linear says, and that must stay inside of its buffers.
+    /// The code must do what the Linear says, and that must stay within its buffers.
     pub unsafe fn vouched(self, device: &str) -> Program {
         Program { origin: Origin::Device(device.into()), ..self }
     }
 
-    /// Calls it, lazily: the values of the buffers that it writes, given what they hold before, and those that it reads.
-    /// On another device than its own its Linear is compiled anew.
+    /// Calls it, lazily. The result is the new values of the buffers that it writes, given their old values and the
+    /// buffers that it reads. On a device other than its own, its Linear is compiled again.
     #[track_caller]
     pub fn call(&self, written: &[&Tensor], read: &[&Tensor]) -> Vec<Tensor> {
         let location = Location::caller();

@@ -1,4 +1,4 @@
-//! Functions that change buffers of models: their results are followed by the new states.
+//! Functions that change buffers of models: the new states follow the results.
 
 use super::embedded::{EmbeddedFunction, Results};
 use super::tracing::Tracing;
@@ -19,7 +19,7 @@ pub fn call_updating<R: Results>(
         return (R::from_tensors(error.into_iter().cycle().take(R::COUNT).collect()), vec![None; count]);
     }
     let states = results.split_off(R::COUNT);
-    // A trace makes the graph that is embedded; and a state that has failed leaves the old one.
+    // Within a trace all states are returned, as in the embedded graph. A failed state leaves the old one.
     let is_new = |(number, state): (usize, Tensor)| {
         let is_kept = !Tracing::is_under_way() && (state.error().is_some() || function.is_unchanged(number));
         (!is_kept).then_some(state)
@@ -27,7 +27,7 @@ pub fn call_updating<R: Results>(
     (R::from_tensors(results), states.into_iter().enumerate().map(is_new).collect())
 }
 
-/// How many calls in a row may change a buffer before all of its model's are computed.
+/// How many calls in a row may change a buffer before all buffers of its model are computed.
 const MOST_WAITING: usize = 8;
 
 /// Gives the buffers of a model their new states.
@@ -51,25 +51,25 @@ pub fn update<M: Model>(model: &mut M, states: &mut dyn Iterator<Item = Option<T
         }
     });
     if waiting >= MOST_WAITING {
-        // Nobody reads them: what they are made of would pile up. An error is kept for who reads them.
+        // Unread states would accumulate the values that they depend on. An error stays in the tensor until it is read.
         let buffers: Vec<&Tensor> = model.named_buffers().into_iter().map(|(_, buffer)| buffer).collect();
         let _ = crate::realize_all(&buffers);
     }
 }
 
-/// A constant that the shapes of a model name, which is reached from another by `_path`.
+/// A constant in the shapes of a model that is reached from another by `_path`.
 #[doc(hidden)]
 pub const fn field_size<S, T: Model>(_path: fn(&S) -> &T, position: usize) -> usize {
     T::SIZES[position]
 }
 
-/// The buffers of a model behind the results of a body.
+/// Appends the buffers of a model to the results of a body.
 #[doc(hidden)]
 pub fn push_buffers<M: Model>(model: &M, results: &mut Vec<Tensor>) {
     results.extend(model.named_buffers().into_iter().map(|(_, buffer)| buffer.clone()));
 }
 
-/// What is assigned to a buffer is data for gradients.
+/// A value assigned to a buffer is data to gradients.
 #[doc(hidden)]
 pub trait Buffer {
     /// From here on.

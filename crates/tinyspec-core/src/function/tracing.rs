@@ -1,4 +1,4 @@
-//! Whether a body is being traced on this thread: a number passed to a function is then part of the graph, not data.
+//! Whether a body is being traced on this thread: then a number passed to a function is part of the graph, not data.
 
 use std::cell::Cell;
 
@@ -15,7 +15,7 @@ impl Tracing {
         Tracing(())
     }
 
-    /// On this thread.
+    /// Whether a body is being traced on this thread.
     pub(super) fn is_under_way() -> bool {
         DEPTH.get() > 0
     }

@@ -1,4 +1,4 @@
-//! What the typed copy of a body is written with, where plain Rust has no word for what the user wrote.
+//! Helpers for the typed copy of a body, for what plain Rust cannot express.
 
 use super::Results;
 use crate::Error;
@@ -45,7 +45,7 @@ pub fn size(size: &impl Size) -> Dim {
     size.to_dim()
 }
 
-/// A constant of any type of whole numbers, where a method takes an `i64`.
+/// A constant of any integer type, for a method that takes an `i64`.
 #[doc(hidden)]
 pub trait Whole {
     /// As an `i64`.
@@ -74,7 +74,7 @@ pub fn size_as(size: &impl Size, dtype: DType) -> Tensor {
     apply(Location::caller(), &[], |builder, _| creation::size(builder, &size.to_dim(), dtype))
 }
 
-/// A list that an array pattern takes apart, in the typed copy.
+/// A list that is destructured by an array pattern, in the typed copy.
 #[doc(hidden)]
 pub fn array<const COUNT: usize, L: IntoIterator>(list: L) -> [L::Item; COUNT] {
     let mut list = list.into_iter();

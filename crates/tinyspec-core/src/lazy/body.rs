@@ -19,11 +19,12 @@ pub struct Body {
     hash: ContentHash,
     /// Its named dims that have bounds of their own, by slot.
     ranged: Vec<Name>,
-    /// Kernels for all sizes cannot be made.
+    /// Whether each size needs its own kernels, because kernels for all sizes are impossible.
     specialises: AtomicBool,
-    /// What [`Body::open`] finds out: the gradient of a body that brings none; none if it has no such.
+    /// The derived gradient of a body without one of its own, cached by [`Body::open`]; `None` if it cannot be
+    /// differentiated.
     derived: OnceLock<Option<Box<Body>>>,
-    /// What its parts ask of the dims.
+    /// What it requires of the dims.
     fits: OnceLock<Vec<Fit>>,
     /// The result of [`Body::work`].
     work: OnceLock<BodyWork>,
@@ -73,7 +74,7 @@ impl Body {
         })
     }
 
-    /// Its named dims that have bounds of their own: kernels are made for all sizes within.
+    /// Its named dims that have bounds of their own: its kernels work for all sizes within them.
     pub(crate) fn ranged(&self) -> &[Name] {
         if self.specialises.load(Ordering::Relaxed) { &[] } else { &self.ranged }
     }
@@ -87,12 +88,12 @@ impl Body {
         fits.iter().try_for_each(|fit| fit.check(signature, sizes))
     }
 
-    /// From now on each size has kernels of its own.
+    /// From now on each size gets kernels of its own.
     pub(crate) fn specialise(&self) {
         self.specialises.store(true, Ordering::Relaxed);
     }
 
-    /// The shape of an input that it uses, over its named dims.
+    /// The shape of an input, over its named dims; `None` if the input is unused.
     pub(crate) fn shape(&self, slot: u32) -> Option<&Shape> {
         let is_input = |node: &NodeId| matches!(self.graph.arg(*node), Arg::Param { slot: own, dtype, .. } if *own == slot && *dtype != DType::Index);
         let input = self.graph.reachable(&self.outputs).into_iter().find(is_input)?;
@@ -106,7 +107,7 @@ impl Body {
         self
     }
 
-    /// The body of a Function in a graph, with the gradient that it brings.
+    /// The body of a Function in a graph, with its own gradient if it has one.
     ///
     /// # Errors
     /// None for a graph that [`tinyspec_ir::derive()`] has accepted.
@@ -143,11 +144,11 @@ impl Body {
         self.hash
     }
 
-    /// The results in another graph, with each Param replaced by an argument. With a gradient of its own the body stays a
-    /// Function, so that whoever takes the gradient finds it; [`tinyspec_ir::function::inline_all`] opens it.
+    /// The results in another graph, with each Param replaced by an argument. A body with a gradient of its own stays a
+    /// Function until [`tinyspec_ir::function::inline_all`], so that differentiation finds the gradient.
     ///
     /// # Errors
-    /// What derive refuses of the arguments.
+    /// When [`tinyspec_ir::derive()`] refuses the arguments.
     pub fn inline(&self, graph: &mut Graph, arguments: &[NodeId]) -> Result<Vec<NodeId>> {
         match &self.gradient {
             Some(gradient) => self.call(gradient, graph, arguments),
@@ -158,7 +159,7 @@ impl Body {
     /// As [`Body::inline`], for a gradient: a body that is compiled for all sizes stays a Function whose gradient is, too.
     ///
     /// # Errors
-    /// What derive refuses of the arguments.
+    /// When [`tinyspec_ir::derive()`] refuses the arguments.
     pub(crate) fn open(&self, graph: &mut Graph, arguments: &[NodeId]) -> Result<Vec<NodeId>> {
         let is_fixed =
             |name: &Name| arguments.get(name.slot as usize).is_some_and(|&size| graph.as_int(size).is_some());

@@ -21,7 +21,7 @@ pub(crate) type Results = SmallVec<[NodeId; 2]>;
 pub struct LazyBuilder {
     nodes: Vec<Arc<Node>>,
     location: Option<&'static Location<'static>>,
-    /// Where equal nodes are to be one.
+    /// If equal nodes are merged: those so far, by hash.
     known: Option<FxHashMap<ContentHash, NodeId>>,
 }
 
@@ -35,7 +35,7 @@ impl LazyBuilder {
         LazyBuilder { nodes: Vec::with_capacity(16), location, known: None }
     }
 
-    /// A builder for many nodes: equal ones are one, so that its value is computed and moved once.
+    /// A builder for many nodes that merges equal ones, so that each value is computed and moved once.
     pub(crate) fn merging(location: Option<&'static Location<'static>>) -> LazyBuilder {
         LazyBuilder { known: Some(FxHashMap::default()), ..LazyBuilder::at(location) }
     }
@@ -72,7 +72,8 @@ impl LazyBuilder {
         Ok(())
     }
 
-    /// Beside a value on a tuple of devices a number, and what picks from it, come to every device by themselves.
+    /// An operand next to a value on a tuple of devices: numbers, and indices into the value, are copied to every
+    /// device automatically.
     pub(crate) fn bring(&mut self, op: Op, sources: &mut Sources) -> Result<()> {
         let many = sources.iter().find_map(|source| source.device().filter(|device| matches!(device, Device::Many(_))));
         let Some(many) = many.cloned().filter(|_| op.is_elementwise() || matches!(op, Op::Index | Op::Function)) else {
@@ -133,7 +134,7 @@ impl Builder for LazyBuilder {
         let mut sources: Sources = sources.iter().map(|source| self.nodes[source.index()].clone()).collect();
         self.bring(op, &mut sources)?;
         let mut node = Node::lazy(op, sources, arg, self.location)?;
-        // Its offsets may change: two windows that are at the same place by chance are still two.
+        // Its offsets may change, so two windows at the same offset by chance must stay two nodes.
         if matches!(op, Op::Shrink | Op::Pad) && self.known.is_none() {
             node = node.apart();
         }
@@ -196,13 +197,13 @@ impl Builder for LazyBuilder {
         self.add(Op::Function, &[&[tuple], arguments].concat(), Arg::None)
     }
 
-    /// Many of a graph's nodes would be shapes, and most of them those of the step before.
+    /// Otherwise many of a graph's nodes would be shapes, mostly the same as in the previous step.
     fn shape(&mut self, dims: &[Dim]) -> Result<NodeId> {
         let Some(numbers) = static_shape(dims) else { return self.new_shape(dims) };
         if let Some(node) = known(&SHAPES, |shapes| shapes.get(&numbers)).flatten() {
             return Ok(self.import(node));
         }
-        // It is of no line: others will have it too.
+        // It belongs to no line, since other tensors will share it.
         let location = self.location.take();
         let new = self.new_shape(dims);
         self.location = location;
@@ -213,8 +214,7 @@ impl Builder for LazyBuilder {
     }
 }
 
-/// Nodes of shapes that a thread has made, by hash. No tensor is one of them, nor of the numbers that they are of: they
-/// are never computed.
+/// Shape nodes that a thread has made, by hash. Neither they nor their numbers are tensors, so they are never computed.
 #[derive(Default)]
 struct KnownShapes(Vec<Option<(Numbers, Arc<Node>)>>);
 
@@ -249,7 +249,7 @@ thread_local! {
     static TUPLES: RefCell<FxHashMap<ContentHash, Arc<Node>>> = RefCell::default();
 }
 
-/// Works on what this thread knows; a thread that ends knows nothing.
+/// Accesses a cache of this thread; `None` while the thread ends.
 fn known<K, T>(of: &'static LocalKey<RefCell<K>>, work: impl FnOnce(&mut K) -> T) -> Option<T> {
     of.try_with(|known| known.try_borrow_mut().ok().map(|mut known| work(&mut known))).ok().flatten()
 }

@@ -24,30 +24,30 @@ type Positions = SmallVec<[u32; 3]>;
 /// Numbers and the lines that write them.
 pub(crate) type Numbers = FxHashMap<Const, &'static Location<'static>>;
 
-/// Nodes of a small program.
+/// The number of nodes to allocate for.
 const SOME: usize = 64;
-/// Nodes below a sum that are looked at for numbers, and pairs of equal nodes that are compared.
+/// The most nodes below a sum that are searched for numbers, and the most pairs of equal nodes that are compared.
 const STEPS: usize = 32;
 
 /// Lazy nodes in walk order, sources before users.
 pub(crate) struct Walk {
     entries: Vec<Entry>,
-    /// Buffers of the realised tensors, by slot; what is on a tuple of devices has none.
+    /// Buffers of the realised tensors, by slot; values on tuples of devices have none.
     pub leaves: Vec<Arc<Storage>>,
     leaf_count: u32,
     roots: Vec<u32>,
     /// Equal for equal programs, whatever buffers they run on.
     pub key: ContentHash,
-    /// Is of a Function being traced: it has no value.
+    /// Whether it contains a placeholder of a Function being traced, and so has no value.
     pub has_placeholder: bool,
-    /// Nodes that are done before anything is planned and that need no other such node: moves of a value from one device
-    /// to another, and results of functions that have kernels of their own.
+    /// Nodes that are computed before anything is planned and that need no other such node: moves between devices, and
+    /// results of functions that have kernels of their own.
     pub first: Vec<Arc<Node>>,
-    /// Nodes whose memory is another's, or about to be.
+    /// Nodes whose memory has been overwritten, or is being overwritten.
     pub overwritten: Vec<Arc<Node>>,
-    /// Met values that are equal, but not the same to a gradient.
+    /// Whether it met values that are equal, but distinct to a gradient.
     pub has_equal: bool,
-    /// Leaves that are numbers here.
+    /// Leaves that are constants in this program.
     literals: FxHashMap<u32, Const>,
     /// Numbers and parts of tensors that the walk takes as inputs.
     pub changing: Changing,
@@ -58,11 +58,11 @@ pub(crate) struct Walk {
 struct Entry {
     node: Arc<Node>,
     sources: Positions,
-    /// Slot of a leaf: a tensor in memory, or what the walk takes as data.
+    /// Slot of a leaf: a tensor in memory, or a value that the walk treats as data.
     leaf: Option<u32>,
-    /// Is, or needs, one of those that are done first.
+    /// Whether it is, or needs, one of those that are computed first.
     waits: bool,
-    /// A window whose offsets are data: they are its second source.
+    /// Whether it is a window whose offsets are data: they are its second source.
     is_moved: bool,
 }
 
@@ -81,28 +81,29 @@ enum KeyPart<'a> {
     Body(ContentHash),
 }
 
-/// What a node needs for its value. An assign needs the stored value only: tensors are values, so nobody can tell a
-/// state that was overwritten from a new one.
+/// The sources that a node's value depends on. An assign needs the stored value only: tensors are values, so an
+/// overwritten state cannot be told from a new one.
 pub(crate) fn needed(node: &Node, sources: Sources) -> Sources {
     match node.op {
         Op::After => match sources.get(1).filter(|store| store.op == Op::Store) {
             Some(store) => store.sources().get(1).cloned().into_iter().collect(),
             None => sources,
         },
-        // The body is closed: its hash stands for it.
+        // The body is closed, so its hash represents it.
         Op::Function => sources.into_iter().skip(1).collect(),
         _ => sources,
     }
 }
 
 impl Walk {
-    /// Everything that the roots need, of equal nodes the first.
+    /// Everything that the roots need; equal nodes count once.
     pub fn of(roots: &[Arc<Node>]) -> Walk {
         Walk::by(roots, |node| (node.hash, Identity::NONE), &FxHashMap::default(), |_| false)
     }
 
-    /// The same for values alone: numbers, such as a rate, parts of tensors, such as the batches of an epoch, and places in
-    /// them are data where a line of the program produces a different one each time, so that one program serves all of them.
+    /// The same for values alone: numbers such as a rate, parts of tensors such as the batches of an epoch, and offsets
+    /// in tensors become data if a line of the program produces a different one each time, so that one program serves
+    /// all of them.
     ///
     /// # Errors
     /// When there is no memory for them.
@@ -120,13 +121,13 @@ impl Walk {
         Ok(Walk { changing, has_parts, ..walk })
     }
 
-    /// As [`Walk::of`], with each tensor for itself, equal or not; numbers and parts in `changing` are inputs.
+    /// As [`Walk::of`], but equal tensors stay separate; numbers and parts in `changing` are inputs.
     pub fn of_tensors(roots: &[Arc<Node>], changing: &Changing) -> Walk {
         Walk::by(roots, Node::who, changing, |_| false)
     }
 
-    /// As [`Walk::of_tensors`], for gradients with respect to `wanted`: what is detached is a leaf, and so are lazy tensors older than all
-    /// of these, since they do not depend on any.
+    /// As [`Walk::of_tensors`], for gradients with respect to `wanted`: detached values are leaves, and so are lazy
+    /// tensors older than all of `wanted`, since they depend on none of them.
     pub fn for_gradients(roots: &[Arc<Node>], wanted: &[Arc<Node>]) -> Walk {
         let oldest = oldest(wanted);
         Walk::by(roots, Node::who, &FxHashMap::default(), |node| node.is_data_to_gradients(oldest))
@@ -160,7 +161,7 @@ impl Walk {
         }
     }
 
-    /// Without recursion. Lazy nodes that are data are leaves.
+    /// The walk itself, without recursion. `is_data` decides which lazy nodes are leaves.
     fn by(
         roots: &[Arc<Node>],
         who: impl Fn(&Node) -> Who,
@@ -174,20 +175,20 @@ impl Walk {
         let mut changed: FxHashMap<*const Storage, u32> = FxHashMap::default();
         walk.entries.reserve(SOME);
         let mut hasher = ContentHasher::default();
-        // Nodes that are being walked, each a source of the one before.
+        // The path to the current node: each is a source of the one before.
         struct Open {
             node: Arc<Node>,
             who: Who,
             sources: Sources,
             is_moved: bool,
-            /// Of the sources that are done.
+            /// Positions of the sources visited so far.
             positions: Positions,
             next: usize,
         }
         let mut path: Vec<Open> = Vec::new();
         let mut waiting = roots.iter();
         'walk: loop {
-            // The position of what is done now, for the node that it is a source of.
+            // The position of the node just finished, for its user.
             let done = 'done: {
                 let node = match path.last_mut() {
                     Some(open) => match open.sources.get(open.next) {
@@ -227,7 +228,7 @@ impl Walk {
                     }
                     (View::Lazy(sources), _) => (needed(&node, sources), false),
                     (View::Realised(storage), change) => {
-                        // Numbers and parts that are one have one memory.
+                        // Numbers and parts of one class share their memory.
                         let shared =
                             storage.as_ref().filter(|_| matches!(change, Some(Change::Number(_) | Change::Part(_))));
                         let shared = shared.map(Arc::as_ptr);
@@ -301,15 +302,15 @@ impl Walk {
     fn meet_again(&mut self, known: u32, node: &Arc<Node>) {
         let entry = &mut self.entries[known as usize];
         self.has_equal = self.has_equal || !are_one_to_gradients(&entry.node, node);
-        // Of equal inputs the oldest stands for all, since a gradient visits tensors in the order of their age, and an input must come before
-        // everything that was made of it.
+        // The oldest of equal inputs represents all, since a gradient visits tensors in the order of their age, and an
+        // input must come before everything derived from it.
         if entry.leaf.is_some() && node.age < entry.node.age {
             entry.node = node.clone();
         }
     }
 
-    /// The leaves below a sum of nothing but numbers that the program writes, views of them and what is computed of them. A call of a body
-    /// that reduces counts as a sum.
+    /// The leaves below a sum whose terms derive from numbers in the program alone. A call of a body that reduces
+    /// counts as a sum.
     fn summed_literals(&self, node: &Node, sources: &Positions) -> Option<SmallVec<[(u32, Const); 2]>> {
         let reduces = |node: &Node| called(node).is_none_or(|body| body.work().reduces);
         let mut open: SmallVec<[u32; 8]> = match (node.op, &node.arg) {
@@ -324,7 +325,7 @@ impl Walk {
             match entry.node.op {
                 _ if entry.leaf.is_some() => {
                     let (node, value) = (&entry.node, entry.node.literal()?);
-                    // A constant is wherever the program runs.
+                    // A constant has no device, so the leaf must be on the default one.
                     let is_here = default_device().is_ok_and(|device| node.device() == Some(device.id()));
                     if !is_here || !is_one_of_few(node.location?, Place::Only, value) {
                         return None;
@@ -354,7 +355,8 @@ impl Walk {
         flows
     }
 
-    /// For each leaf, by slot, whether no run began between its creation and that of some node that reads it: it may be a batch.
+    /// For each leaf, by slot, whether no run began between its creation and that of some node that reads it. Such a
+    /// leaf may be a batch.
     pub fn new_leaves(&self) -> Vec<bool> {
         let mut new = vec![false; self.leaf_count as usize];
         let roots = self.roots.iter().map(|&root| (root, self.entries[root as usize].node.last_run));
@@ -391,8 +393,9 @@ impl Walk {
     }
 }
 
-/// Whether gradients cannot tell two equal nodes apart: they are the same tensor, or the program holds neither of them and both are
-/// made of the same tensors, as the two transposes in `w.transpose(0, 1).matmul(&x) + w.transpose(0, 1).matmul(&y)`.
+/// Whether gradients cannot tell two equal nodes apart: they are the same tensor, or the program holds neither of them
+/// and both derive from the same tensors, like the two transposes in `w.transpose(0, 1).matmul(&x) + w.transpose(0,
+/// 1).matmul(&y)`.
 fn are_one_to_gradients(a: &Arc<Node>, b: &Arc<Node>) -> bool {
     let mut pairs: SmallVec<[(Arc<Node>, Arc<Node>); 8]> = SmallVec::new();
     pairs.push((a.clone(), b.clone()));
@@ -416,7 +419,7 @@ fn called(node: &Node) -> Option<Arc<Body>> {
     if node.op == Op::Function { node.with_sources(|sources| sources.first()?.body()) } else { None }
 }
 
-/// A result of a function whose dims have bounds: it is compiled by itself, once for all sizes.
+/// Whether a node is a result of a function whose dims have bounds, which is compiled separately, once for all sizes.
 fn is_ranged_result(node: &Node) -> bool {
     node.op == Op::GetTuple
         && node.with_sources(|call| {

@@ -1,5 +1,5 @@
-//! What a line of the program produces anew in each run, such as a learning rate, a batch, or the place that is written: these
-//! are inputs of the compiled program instead of parts of it, so that one program serves all of them.
+//! Values that a line of the program changes from run to run, such as a learning rate, a batch, or the offset of a
+//! write: they become inputs of the compiled program instead of parts of it, so that one program serves all of them.
 
 use super::moved::{Moved, Offsets};
 use super::{Class, Node, Produced, Series, part};
@@ -13,7 +13,7 @@ use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::eval::to_storage;
 use tinyspec_ir::{Const, ContentHash, DType, Op, Shape};
 
-/// Bytes of a part that may be copied: more take longer than a compilation.
+/// The largest part that is copied, in bytes: a larger copy would take longer than compiling another program.
 const MOST_BYTES: usize = 16 << 20;
 
 /// What replaces a node in a compiled program.
@@ -30,7 +30,7 @@ pub(crate) enum Change {
 /// The nodes that are inputs of a compiled program instead of parts of it, by hash.
 pub(crate) type Changing = FxHashMap<ContentHash, Change>;
 
-/// What a line may produce anew in each run.
+/// A value that a line may change from run to run.
 enum Value {
     Number(Const),
     /// A part of a tensor in memory that starts at this byte.
@@ -66,10 +66,11 @@ impl Value {
     }
 }
 
-/// What the values of a class have become.
+/// A value of each class, and its replacement.
 type Known<'a> = (&'a Arc<Node>, Value, Change);
 
-/// The numbers, parts and places of which their line has produced too many different ones to compile each.
+/// The numbers, parts and offsets that become data, because their line has produced too many different values to
+/// compile a program for each.
 pub(super) fn changing<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>, roots: &[Arc<Node>]) -> Result<Changing> {
     let mut produced = Produced::new();
     for node in nodes.filter(|node| matches!(node.op, Op::Const | Op::Shrink | Op::Pad) && !node.is_realized()) {

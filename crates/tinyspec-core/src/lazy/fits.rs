@@ -5,21 +5,21 @@
 use tinyspec_ir::signature::Signature;
 use tinyspec_ir::{Builder, Dim, Error, ErrorKind, Graph, Location, NodeId, Op, Result, dim};
 
-/// An axis, or a part of a longer one, whose place and lengths some size within the bounds makes wrong.
+/// An axis, or a part of a longer one, whose offset or length is invalid for some size within the bounds.
 #[derive(Debug)]
 pub(super) struct Fit {
     op: Op,
     axis: usize,
     part: Dim,
-    /// Where it begins, and the length of the longer axis.
+    /// Its offset, and the length of the longer axis.
     within: Option<(Dim, Dim)>,
-    /// What must not be negative, and is for some sizes.
+    /// Dims that must not be negative, but are for some sizes.
     ends: Vec<Dim>,
     location: Option<Location>,
 }
 
 impl Fit {
-    /// What is open in a body.
+    /// The checks that a body needs at run time.
     pub fn all(graph: &Graph, outputs: &[NodeId]) -> Vec<Fit> {
         let mut open = Vec::new();
         for node in graph.reachable_outside_bodies(outputs) {

@@ -14,7 +14,7 @@ impl Handle {
         Handle(node)
     }
 
-    /// The first handle of a node, or another one of a tensor's.
+    /// The first handle of a node, or another handle of a node that is a tensor.
     pub fn of_tensor(node: Arc<Node>) -> Handle {
         node.become_tensor();
         unread::note(&node);

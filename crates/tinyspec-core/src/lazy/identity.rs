@@ -1,30 +1,32 @@
-//! Who a value is to a gradient.
+//! The identity of a value to gradients.
 //!
-//! What is equal is computed once, by the hash of its node. A gradient is asked for of one tensor, and another one may be
-//! equal to it: two weights that start as zeros. So every float tensor that somebody has a handle of is somebody: a leaf of
-//! its own, or a result. What a method makes on the way is nobody: such nodes are one if they are equal and made of the same.
+//! Equal values are computed once, by the hash of their node. But a gradient is taken with respect to one tensor, and
+//! another may be equal to it, such as two weights that start as zeros. So every float tensor that the program has a
+//! handle of has an identity of its own, whether it is a leaf or a result. The intermediate values of a method have
+//! none: such nodes are the same if they are equal and derive from the same tensors.
 
 use tinyspec_ir::ContentHash;
 
-/// Told apart where hashes are not.
+/// Distinguishes nodes with equal hashes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Identity(pub(super) u64);
 
-/// What is one node to a gradient: tensors by who they are, other nodes by value and what they are made of.
+/// What makes two nodes one to a gradient: tensors compare by identity, other nodes by value and the tensors that they
+/// derive from.
 pub(crate) type Who = (ContentHash, Identity);
 
 impl Identity {
-    /// Made of no tensor.
+    /// Derives from no tensor.
     pub const NONE: Identity = Identity(0);
 
-    /// Of the tensor whose node has this age: an odd number.
+    /// The identity of the tensor whose node has this age: an odd number.
     pub fn of_tensor(age: u64) -> Identity {
         Identity(age << 1 | 1)
     }
 
-    /// Of a node on the way, by those of its sources: an even number.
+    /// The identity of an intermediate node, from those of its sources: an even number.
     pub fn made_of(sources: impl Iterator<Item = Identity>) -> Identity {
-        // An odd factor of many bits: sources in another order, or in another place, are others.
+        // An odd factor with many bits set, so that the order and position of sources matter.
         const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
         let mixed = sources.fold(0, |mixed: u64, source| (mixed.rotate_left(29) ^ source.0).wrapping_mul(FACTOR));
         Identity(mixed << 1)
@@ -34,7 +36,7 @@ impl Identity {
         self.0 & 1 == 1
     }
 
-    /// Of a tensor, the age of the node that it was first.
+    /// The age of the node that a tensor was first.
     pub fn age(self) -> u64 {
         self.0 >> 1
     }

@@ -1,5 +1,5 @@
-//! What a line of the program writes: numbers, places of windows, parameters of methods. What it makes again and again is part of the
-//! program, what changes is data.
+//! Values that lines of the program produce: numbers, offsets of windows, parameters of methods. Values that repeat
+//! become part of the compiled program, values that change become data.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -8,18 +8,18 @@ use std::panic::Location;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use tinyspec_ir::{Const, ContentHasher, DType};
 
-/// Values in one place for which programs are compiled; with the next they are data.
+/// The most values of one place to compile programs for; beyond that, they become data.
 const FEW: usize = 3;
-/// The same for parameters of a method, whose numbers and windows are counted after that.
+/// The same for parameters of a method; beyond that, its numbers and windows are counted instead.
 const FEW_PARAMETERS: usize = 2;
-/// The same for sequences of values, since places with few values each can have many together.
+/// The same for sequences of values, since places with few values each can have many combinations.
 const FEW_SEQUENCES: usize = 16;
 
 type Line = &'static Location<'static>;
 type Values = SmallVec<[Const; FEW]>;
 
-/// Values that a line may produce several of in one program, as in an unrolled loop. The places of windows are counted separately for
-/// windows of different sizes, given by their hash, since they may follow from lengths.
+/// Values of which a line may produce several in one program, as in an unrolled loop. Offsets of windows are counted
+/// separately for each size of window, given by a hash, since they may follow from lengths.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Series {
     /// Numbers, and the starts of parts of tensors in memory.
@@ -43,7 +43,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// Values for which programs are compiled.
+    /// The most values to compile programs for.
     fn few(self) -> usize {
         match self {
             Place::All(..) => FEW_SEQUENCES,
@@ -60,13 +60,14 @@ impl Place {
 type Lines = Mutex<FxHashMap<(Line, Place), Option<Values>>>;
 
 static LINES: LazyLock<Lines> = LazyLock::new(Mutex::default);
-/// Of places that depend on sizes.
+/// The same for places that depend on sizes.
 static SIZED: LazyLock<Lines> = LazyLock::new(Mutex::default);
 
-/// The most of these to remember: a line may meet any number of sizes.
+/// The most of these to remember, since a line may meet any number of sizes.
 const MOST: usize = 1 << 14;
 
-/// The line has produced few values in this place of a program, and this is one of them. Values that are no numbers are given by a hash.
+/// Whether the line has produced few values in this place of a program, and this is one of them. Values other than
+/// numbers are given by a hash.
 pub(crate) fn is_one_of_few(line: Line, place: Place, value: Const) -> bool {
     let lines = if place.has_sizes() { &SIZED } else { &LINES };
     let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,10 +97,10 @@ struct Value<T> {
     of: T,
 }
 
-/// The values of one program, with what they are of.
+/// The values of one program, each with what it belongs to.
 pub(crate) struct Produced<T> {
     values: SmallVec<[Value<T>; 8]>,
-    /// How many there are of each series.
+    /// The length of each series so far.
     counts: FxHashMap<(Line, Series), u32>,
 }
 
@@ -115,8 +116,8 @@ impl<T> Produced<T> {
         self.values.push(Value { line, series, number: *count, value, of });
     }
 
-    /// What the values are of that are data, as lines have produced too many different ones in their place, or too many different series
-    /// beside these; with the values that have been equal in all programs so far in one class.
+    /// The values that become data, because their line has produced too many different ones in their place, or too many
+    /// different sequences of them. Values that have been equal in all programs so far are in one class.
     pub fn changing(self) -> impl Iterator<Item = (Class, T)> {
         let mut rests: FxHashMap<(Line, Series), ContentHasher> = FxHashMap::default();
         let mut all: FxHashMap<(Line, Series), Values> = FxHashMap::default();

@@ -1,4 +1,4 @@
-//! The lazy graph: what tensors are handles of, how they were computed, and its way into an arena graph (Callify).
+//! The lazy graph behind tensors, the histories of computed tensors, and the conversion to an arena graph (Callify).
 
 mod body;
 mod builder;

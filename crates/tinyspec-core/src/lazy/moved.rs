@@ -1,5 +1,5 @@
-//! Windows at offsets that are data: a part of a tensor, or a tensor inside a larger one, where each run of a program has it
-//! elsewhere.
+//! Windows at offsets that are data: a part of a tensor, or a tensor inside a larger one, whose offset changes from run
+//! to run.
 
 use super::Node;
 use crate::Result;
@@ -21,12 +21,12 @@ pub(super) struct Offsets {
     to: Numbers,
 }
 
-/// The same offsets in a buffer.
+/// The same offsets as data in a buffer.
 #[derive(Clone)]
 pub(crate) struct Moved(pub Arc<Node>);
 
 impl Offsets {
-    /// Those of a node whose shapes and offsets are all numbers.
+    /// The offsets of a node, if its shapes and offsets are all numbers.
     pub fn of(node: &Node) -> Option<Offsets> {
         let sources = node.sources();
         let (source, offsets) = (sources.first()?, sources.get(1)?);
@@ -60,13 +60,13 @@ impl Offsets {
     }
 }
 
-/// Whether a node of a graph is a window whose offsets are data. The gradient of one is another one, so it is replaced by what computes it
-/// once gradients have been derived.
+/// Whether a node of a graph is a window whose offsets are data. The gradient of such a window is another one, so
+/// windows are lowered to the ops that compute them only after gradients have been derived.
 pub(crate) fn is_moved(graph: &Graph, node: NodeId) -> bool {
     matches!(graph.op(node), Op::Shrink | Op::Pad) && graph.props(graph.source(node, 1)).value.is_none()
 }
 
-/// What computes the Shrink or Pad of `x` to the shape `to` at `offsets` that are data.
+/// Emits the ops that compute the Shrink or Pad of `x` to the shape `to` at `offsets` that are data.
 ///
 /// # Errors
 /// None for windows that [`tinyspec_ir::derive()`] has accepted.
@@ -78,7 +78,7 @@ pub(crate) fn window(
     to: &[Dim],
 ) -> tinyspec_ir::Result<NodeId> {
     let from = graph.props(x).shape.clone();
-    // The axes behind the last one that is cut stay as they are.
+    // The axes after the last one that is cut are unchanged.
     let Some(last) = (0..to.len()).rev().find(|&axis| from[axis] != to[axis]) else { return Ok(x) };
     let mut value = x;
     let (mut places, mut masks) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The lazy node behind a tensor: thin, hashed when made, dropped without recursion.
+//! The lazy node behind a tensor: small, hashed when created, dropped without recursion.
 
 use super::history::Computed;
 use super::identity::{Identity, Who};
@@ -16,35 +16,35 @@ use tinyspec_ir::{
 /// Sources of a lazy node.
 pub(crate) type Sources = SmallVec<[Arc<Node>; 3]>;
 
-/// `(op, sources, arg)` and what follows from them. All clones of a tensor share one, so that its value is computed once.
+/// `(op, sources, arg)` and derived properties. All clones of a tensor share one node, so its value is computed once.
 pub(crate) struct Node {
     pub op: Op,
     pub arg: Arg,
     pub props: Props,
     /// Equal for nodes of equal value: made of op, argument and the sources' hashes; a buffer's is its identity.
     pub hash: ContentHash,
-    /// Ascends in the order in which nodes are made: sources have smaller ones.
+    /// Increases in the order in which nodes are made: sources have smaller ages.
     pub age: u64,
     /// Nodes below this age existed when the thread that made this node last began a run.
     pub last_run: u64,
     /// The smallest age among this node and the lazy nodes that its value depends on; [`COMPUTED`] once it has one.
     oldest_lazy: AtomicU64,
-    /// Whether its value depends on a buffer: constants alone are simplified.
+    /// Whether its value depends on a buffer. Nodes that depend on constants alone are simplified.
     has_data: bool,
     /// Whether its value depended on a [state](Node::is_state) when it was made.
     reads_state: bool,
     pub location: Option<&'static Location<'static>>,
-    /// An [`Identity`], settled before anybody but the maker sees the node.
+    /// An [`Identity`], settled before the node is shared.
     identity: AtomicU64,
-    /// Of a constant, or a buffer, that is one number in the program: that.
+    /// The number, if this is a constant or a buffer that is a single number in the program.
     literal: Option<Const>,
-    /// A buffer that the library made for a caller, who has no tensor of it and so cannot keep it.
+    /// Whether it is a buffer that the library made for a caller, who has no tensor of it and so cannot keep it.
     is_internal: bool,
     /// [`HANDLE`] for each tensor of the program that refers to this node, plus [`HAD_HANDLES`] once one has.
     handles: AtomicU32,
     /// Whether a gradient has been taken through this node.
     is_differentiated: AtomicBool,
-    /// What is computed with this gradient.
+    /// Everything that is computed together with this gradient.
     gradients: OnceLock<Arc<[Weak<Node>]>>,
     /// Whether a training loop carries this state from step to step.
     is_loop_carried: AtomicBool,
@@ -57,22 +57,22 @@ pub(crate) struct Node {
 
 enum State {
     Lazy(Sources),
-    /// Computed: its sources are free. Gradients may still follow how it was computed.
+    /// Computed: its sources are released. Gradients may still follow its history.
     Realised(Arc<Storage>, Option<Computed>),
     /// Computed, on a tuple of devices.
     Sharded(Shards, Option<Computed>),
-    /// The Tuple of a Function: closed, so it keeps a graph instead of sources.
+    /// The Tuple of a Function. It is closed, so it has a graph instead of sources.
     Body(Arc<Body>),
-    /// Its memory is being overwritten by the state that replaces it: who needs that waits.
+    /// Its memory is being overwritten by the state that replaces it: threads that need it wait.
     Taken(Option<Computed>),
     /// Overwritten.
     Gone,
 }
 
-/// What there is of a node at one moment.
+/// A snapshot of a node's state.
 pub(crate) enum View {
     Lazy(Sources),
-    /// Its memory, if that is in one place.
+    /// Its memory, unless it is spread over several devices.
     Realised(Option<Arc<Storage>>),
     Overwritten,
 }
@@ -90,7 +90,7 @@ impl Node {
         NEXT.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A node that no line of the program is known for.
+    /// A node without a known line of the program.
     fn new(op: Op, arg: Arg, props: Props, hash: ContentHash, identity: Identity, age: u64, state: State) -> Node {
         Node {
             op,
@@ -145,8 +145,8 @@ impl Node {
         Ok(Arc::new(node))
     }
 
-    /// The constant that a line of the program writes beside a tensor. It may change, so it equals no other: neither a constant of the
-    /// library, nor a number that has the same value by chance.
+    /// A constant that a line of the program uses as an operand. It may change, so it equals no other node: neither a
+    /// constant of the library nor a number that has the same value by chance.
     pub fn number(value: Const, location: &'static Location<'static>) -> Result<Arc<Node>> {
         let mut node = Node::lazy(Op::Const, Sources::new(), Arg::Const(value), Some(location))?;
         if let Some(node) = Arc::get_mut(&mut node) {
@@ -155,7 +155,7 @@ impl Node {
         Ok(node.apart())
     }
 
-    /// The same new node, equal to no other.
+    /// Makes this new node equal to no other.
     pub fn apart(mut self: Arc<Node>) -> Arc<Node> {
         if let Some(node) = Arc::get_mut(&mut self) {
             node.hash = ContentHash::of(&(node.hash, node.age));
@@ -209,7 +209,7 @@ impl Node {
         Some(Node::data(self.op, self.arg.clone(), self.props.clone(), state, self.location))
     }
 
-    /// The node of a buffer that nobody else knows yet, as one that histories keep alive.
+    /// Marks the node of a new, unshared buffer as one that histories keep alive.
     pub fn internal(mut self: Arc<Node>) -> Arc<Node> {
         if let Some(node) = Arc::get_mut(&mut self) {
             node.is_internal = true;
@@ -217,12 +217,12 @@ impl Node {
         self
     }
 
-    /// Whether histories keep it alive: its maker was the library, and no caller can.
+    /// Whether histories keep it alive, because the library made it and no caller can keep it.
     pub fn is_internal(&self) -> bool {
         self.is_internal
     }
 
-    /// What the program wrote for the value of this constant or buffer.
+    /// The number in the program that this constant or buffer stands for.
     pub fn literal(&self) -> Option<Const> {
         self.literal
     }
@@ -245,7 +245,7 @@ impl Node {
         self.reads_state
     }
 
-    /// What tells it apart from equal nodes where gradients are asked for.
+    /// What distinguishes it from equal nodes to gradients.
     pub fn identity(&self) -> Identity {
         Identity(self.identity.load(Ordering::Relaxed))
     }
@@ -255,14 +255,14 @@ impl Node {
         self.identity().who(self.hash)
     }
 
-    /// From now on it is a tensor that somebody has. Nobody but the maker of a node that is none may know the node.
+    /// Marks it as a tensor of the program. A node that is not one yet must not be shared.
     pub fn become_tensor(&self) {
         if self.props.dtype.is_float() && !self.identity().is_tensor() {
             self.become_known_as(Identity::of_tensor(self.age));
         }
     }
 
-    /// As [`Node::become_tensor`], of a tensor that there was before: a copy of it.
+    /// As [`Node::become_tensor`], for a copy of an earlier tensor.
     pub fn become_known_as(&self, tensor: Identity) {
         self.identity.store(tensor.0, Ordering::Relaxed);
     }
@@ -316,7 +316,7 @@ impl Node {
         self.is_lazy() && (!self.is_unheld() || self.is_loop_carried())
     }
 
-    /// What a walk needs to know, in one look: somebody else may be computing the node.
+    /// What a walk needs to know, read atomically, since another thread may be computing the node.
     pub fn view(&self) -> View {
         match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
             State::Lazy(sources) => View::Lazy(sources.clone()),
@@ -343,26 +343,26 @@ impl Node {
         }
     }
 
-    /// Its value is computed.
+    /// Whether its value is computed.
     pub fn is_realized(&self) -> bool {
         matches!(&*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Realised(..) | State::Sharded(..))
     }
 
-    /// Its memory is another's, or about to be: it has no value any more.
+    /// Whether its memory has been, or is being, overwritten, so that it no longer has a value.
     pub fn is_overwritten(&self) -> bool {
         matches!(&*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Taken(_) | State::Gone)
     }
 
-    /// Its memory has been overwritten, for good.
+    /// Whether its memory has been overwritten irrevocably.
     pub fn is_gone(&self) -> bool {
         matches!(&*self.state.read().unwrap_or_else(PoisonError::into_inner), State::Gone)
     }
 
-    /// Takes the memory away, if nobody but this node and the caller has it.
+    /// Takes the memory, if only this node and the caller refer to it.
     pub fn take(&self, held: &Arc<Storage>) -> bool {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         match &mut *state {
-            // Whoever wants the memory asks this node, under the lock.
+            // A new reference to the memory can only come from this node, under the lock.
             State::Realised(own, computed) if Arc::ptr_eq(own, held) && Arc::strong_count(own) == 2 => {
                 *state = State::Taken(computed.take());
                 true
@@ -371,7 +371,7 @@ impl Node {
         }
     }
 
-    /// After [`Node::take`]: gives the memory back, or never.
+    /// After [`Node::take`]: gives the memory back, or marks the node as gone.
     pub fn settle(&self, back: Option<Arc<Storage>>) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         *state = match (back, &mut *state) {
@@ -471,7 +471,7 @@ impl Node {
         }
     }
 
-    /// What a look at the sources gives, without references to them.
+    /// Inspects the sources without taking references to them.
     pub fn with_sources<T>(&self, look: impl FnOnce(&[Arc<Node>]) -> T) -> T {
         match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
             State::Lazy(sources) => look(sources),
@@ -484,12 +484,12 @@ impl Node {
         self.become_state(State::Realised(storage, computed.map(|computed| computed.of(self))));
     }
 
-    /// The node becomes its parts, one a device.
+    /// The node becomes its parts, one per device.
     pub fn become_shards(&self, shards: Shards, computed: Option<Computed>) {
         self.become_state(State::Sharded(shards, computed));
     }
 
-    /// The node becomes what another node of the same value is; it may have been computed of other tensors.
+    /// The node takes the value of an equal node, which may have been computed from other tensors.
     pub fn become_as(&self, other: &Node, own: Option<Computed>) {
         let own = own.map(|computed| computed.of(self));
         let computed = own.or_else(|| if self.who() == other.who() { other.computed() } else { None });
@@ -548,7 +548,7 @@ impl Node {
         self.props.device.as_ref()
     }
 
-    /// The device its value is on: of constants, that on which they were computed.
+    /// The device its value is on. For values derived from constants, that is the device that computed them.
     pub fn place(&self) -> Option<Device> {
         self.device().cloned().or_else(|| Some(self.storage()?.device().id().clone()))
     }
@@ -572,11 +572,11 @@ impl Drop for Node {
     }
 }
 
-/// Drops sources with a stack of our own: a chain may have 100,000 nodes.
+/// Drops sources with an explicit stack: a chain may have 100,000 nodes.
 fn release(sources: Sources) {
     let mut pending: SmallVec<[Arc<Node>; 16]> = sources.into_iter().collect();
     while let Some(mut node) = pending.pop() {
-        // Taking the node out of its place moves all of it, but only that works for one with weak references.
+        // Unwrapping the Arc moves the whole node, but is the only way for a node with weak references.
         if let Some(node) = Arc::get_mut(&mut node) {
             pending.extend(node.take_sources());
         } else if let Some(mut node) = Arc::into_inner(node) {

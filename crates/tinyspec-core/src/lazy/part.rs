@@ -1,4 +1,4 @@
-//! Parts of computed tensors: consecutive elements, which are read where they lie.
+//! Parts of computed tensors: consecutive elements, which are read in place.
 
 use super::Node;
 use crate::device::Storage;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use tinyspec_ir::Op;
 use tinyspec_ir::dim::static_shape;
 
-/// The memory of a computed tensor or of consecutive elements of one, and the byte at which they start.
+/// The memory of a computed tensor or of consecutive elements of one, and their offset in bytes.
 pub(crate) fn part(tensor: &Arc<Node>) -> Option<(Arc<Storage>, usize)> {
     let (whole, start) = within(tensor);
     Some((whole.storage()?, start? * whole.props.dtype.size()))
 }
 
-/// The tensor that another one is a view of, as far as Reshapes and Shrinks go; and the element at which it starts, if its
-/// elements stand one after the other there.
+/// The tensor that another one is a view of by Reshapes and Shrinks, and the offset of the view in elements if it is
+/// contiguous.
 pub(crate) fn within(tensor: &Arc<Node>) -> (Arc<Node>, Option<usize>) {
     let (mut node, mut start) = (tensor.clone(), Some(0));
     while !node.is_realized() && matches!(node.op, Op::Reshape | Op::Shrink) {
@@ -27,11 +27,11 @@ pub(crate) fn within(tensor: &Arc<Node>) -> (Arc<Node>, Option<usize>) {
     (node, start)
 }
 
-/// The first element of `whole` that `part` has, if those that it has stand one after the other.
+/// The offset of `part` in `whole`, in elements, if it is contiguous there.
 fn first(whole: &Node, part: &Node, offset: &Node) -> Option<usize> {
     let (whole, part) = (static_shape(&whole.props.shape)?, static_shape(&part.props.shape)?);
     let offset = static_shape(offset.props.value.as_deref()?)?;
-    // All axes before the last one that is cut have one place.
+    // All axes before the last one that is cut must have size 1.
     let cut = (0..whole.len()).rev().find(|&axis| whole[axis] != part[axis]).unwrap_or(0);
     if part[..cut].iter().any(|&size| size != 1) {
         return None;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 /// The value of a tensor on a tuple of devices.
 #[derive(Clone)]
 pub(crate) struct Shards {
-    /// The axis that is cut into equal parts; without one every device has the whole value.
+    /// The sharded axis; without one, every device has the whole value.
     pub axis: Option<u32>,
-    /// One tensor a device, in the order of the tuple.
+    /// One tensor per device, in the order of the tuple.
     pub parts: Arc<[Arc<Node>]>,
 }

@@ -9,8 +9,8 @@ use tinyspec_ir::dim::Name;
 /// Sizes of the ranged dims, in the order of [`Body::ranged`].
 pub(crate) type Sizes = SmallVec<[i64; 4]>;
 
-/// The sizes that a call gives the ranged dims of `body`: its arguments are tensors first, then dims. None where the body
-/// has no such dim, or one is not a number yet.
+/// The sizes that a call gives the ranged dims of `body`, whose arguments are tensors first, then dims. `None` if the
+/// body has no such dim, or one is not a number yet.
 pub(crate) fn sizes(body: &Body, arguments: &[Arc<Node>]) -> Option<Sizes> {
     let size = |name: &Name| number(arguments.get(name.slot as usize)?);
     if body.ranged().is_empty() { None } else { body.ranged().iter().map(size).collect() }

@@ -1,4 +1,4 @@
-//! Optimisers that scale each weight's step by what its gradients were: RMSprop, Adagrad, LAMB.
+//! Optimisers that scale each weight's step by its past gradients: RMSprop, Adagrad, LAMB.
 
 use super::Optimizer;
 use super::hyperparameters::{Hyperparameter, Options, amount, checked, flag, named, of_adam, share};
@@ -9,11 +9,11 @@ use crate::{Result, Tensor};
 /// What [`RmsProp`] can do: `RmsPropOptions { momentum: 0.9, ..default() }`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RmsPropOptions {
-    /// Share of the mean square that is kept.
+    /// Decay of the mean square.
     pub decay: f32,
-    /// What keeps the quotient finite.
+    /// Added to the divisor, to keep the quotient finite.
     pub epsilon: f32,
-    /// Share of the last update that is kept.
+    /// The momentum: share of the last update that is kept.
     pub momentum: f32,
     /// Divides by the deviation from the mean gradient (Graves, 2013).
     pub centered: bool,
@@ -49,13 +49,13 @@ pub struct RmsProp {
 }
 
 impl RmsProp {
-    /// With what is usual.
+    /// With the usual options.
     #[track_caller]
     pub fn new(rate: f32) -> RmsProp {
         RmsProp::with_options(rate, RmsPropOptions::default())
     }
 
-    /// With all that there is.
+    /// With these options.
     #[track_caller]
     pub fn with_options(rate: f32, options: RmsPropOptions) -> RmsProp {
         let memory = [
@@ -117,7 +117,7 @@ impl Optimizer for RmsProp {
 /// What [`Adagrad`] can do: `AdagradOptions { weight_decay: 0.01, ..default() }`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AdagradOptions {
-    /// What keeps the quotient finite.
+    /// Added to the divisor, to keep the quotient finite.
     pub epsilon: f32,
     /// Share of a weight that is added to its gradient.
     pub weight_decay: f32,
@@ -145,13 +145,13 @@ pub struct Adagrad {
 }
 
 impl Adagrad {
-    /// With what is usual.
+    /// With the usual options.
     #[track_caller]
     pub fn new(rate: f32) -> Adagrad {
         Adagrad::with_options(rate, AdagradOptions::default())
     }
 
-    /// With all that there is.
+    /// With these options.
     #[track_caller]
     pub fn with_options(rate: f32, options: AdagradOptions) -> Adagrad {
         let memory = [learning_rate("Adagrad", rate), Memory::of_weights("squares")];
@@ -196,7 +196,7 @@ impl Optimizer for Adagrad {
 pub struct LambOptions {
     /// Decay of the mean and of the uncentred variance.
     pub betas: [f32; 2],
-    /// What keeps the quotient finite.
+    /// Added to the divisor, to keep the quotient finite.
     pub epsilon: f32,
     /// Share of a weight that is added to its step.
     pub weight_decay: f32,
@@ -225,13 +225,13 @@ pub struct Lamb {
 }
 
 impl Lamb {
-    /// With what is usual.
+    /// With the usual options.
     #[track_caller]
     pub fn new(rate: f32) -> Lamb {
         Lamb::with_options(rate, LambOptions::default())
     }
 
-    /// With all that there is.
+    /// With these options.
     #[track_caller]
     pub fn with_options(rate: f32, options: LambOptions) -> Lamb {
         let memory = [
@@ -266,7 +266,7 @@ impl Optimizer for Lamb {
                 change += weight.cast(dtype) * weight_decay;
             }
             let (own, step) = (weight.cast(dtype).norm(2.0, .., false), change.norm(2.0, .., false));
-            // A tensor of zeros has no length to keep to, and no step needs none.
+            // A tensor of zeros has no norm to scale to, and a zero step needs no scaling.
             let trust = own.gt(0.0).and(step.gt(0.0)).where_(&own / step.clone(), 1.0);
             let rate = rate[0].cast(dtype);
             update(weight, wide(weight) - change * (trust * rate));

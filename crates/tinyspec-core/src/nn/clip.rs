@@ -1,10 +1,10 @@
-//! Gradients kept within bounds, lazily: before the step, in the same graph.
+//! Clips gradients, lazily: before the step, in the same graph.
 
 use crate::{Result, Tensor};
 use tinyspec_ir::{DType, ErrorKind};
 
-/// Scales all gradients by one factor so that their 2-norm, as one vector, is at most `greatest`; gives the norm that it
-/// was before, to be looked at or not: of dtype f64 where a gradient is, else f32.
+/// Scales all gradients by one factor so that their 2-norm, as one vector, is at most `greatest`. Returns the norm
+/// before that, lazily: f64 if a gradient is, else f32.
 ///
 /// ```
 /// # use tinyspec_core::{Tensor, nn::clip_norm};
@@ -42,7 +42,7 @@ pub fn clip_norm(gradients: &mut [Tensor], greatest: f64) -> Result<Tensor> {
     Ok(norm)
 }
 
-/// Cuts every element of the gradients to at most `greatest` in magnitude.
+/// Clips every element of the gradients to at most `greatest` in magnitude.
 ///
 /// # Errors
 /// When `greatest` is negative or no number.

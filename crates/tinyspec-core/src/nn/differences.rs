@@ -1,15 +1,15 @@
-//! Named tensors that are not those that were wanted.
+//! Differences between the named tensors that were found and those that were expected.
 
 use std::fmt;
 
-/// In what they differ: all of it, to be told at once.
+/// All differences, to be reported together.
 #[derive(Default, Debug)]
 pub(super) struct Differences {
-    /// Names that are wanted and not there.
+    /// Names that are expected but not there.
     pub missing: Vec<String>,
-    /// Names that are there and not wanted.
+    /// Names that are there but not expected.
     pub unexpected: Vec<String>,
-    /// What has another shape or dtype, in words.
+    /// Descriptions of tensors with a different shape or dtype.
     pub wrong: Vec<String>,
 }
 

@@ -1,11 +1,11 @@
-//! What is wrong with the header of a file of safetensors, in the words of the format.
+//! Explains what is wrong with the header of a safetensors file, in the words of the format.
 
 use super::weights::{DTYPES, NOTES};
 use safetensors::tensor::Dtype;
 use serde_json::Value;
 
-/// The first entry of the header that the format does not allow: what it says, and what was expected. `None` where the header
-/// cannot be read at all, or each entry by itself is well-formed.
+/// Describes the first entry of the header that the format does not allow: what it says, and what was expected. `None`
+/// if the header cannot be parsed at all, or each entry by itself is well-formed.
 pub(super) fn mistake(file: &[u8]) -> Option<String> {
     let (length, rest) = file.split_first_chunk()?;
     let header = rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)?;

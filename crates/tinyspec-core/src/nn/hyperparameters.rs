@@ -27,7 +27,7 @@ pub(super) fn flag(name: &'static str, value: bool) -> Hyperparameter {
     amount(name, value.into())
 }
 
-/// Those that the relatives of Adam have in common.
+/// Those that Adam's variants have in common.
 pub(super) fn of_adam([first, second]: [f32; 2], epsilon: f32, weight_decay: f32) -> [Hyperparameter; 4] {
     [
         share("betas[0]", first),

@@ -1,4 +1,4 @@
-//! What optimisers remember, by name: kept beside the weights, saved, and put back into a new one.
+//! The state of optimisers, by name, which can be saved and restored.
 
 use super::differences::Differences;
 use crate::tensor::collectives::broadcast;
@@ -10,7 +10,7 @@ use std::panic::Location;
 use tinyspec_ir::dim::show;
 use tinyspec_ir::{DType, Device, ErrorKind};
 
-/// One thing that an optimiser remembers, with its name: a number, or a tensor for each weight. As a slice it is its tensors.
+/// One named item of an optimiser's state: a number, or a tensor for each weight. It dereferences to its tensors.
 #[derive(Clone, Debug)]
 pub struct Memory {
     name: &'static str,
@@ -18,12 +18,12 @@ pub struct Memory {
     tensors: Vec<Tensor>,
 }
 
-/// What a memory is of.
+/// The kind of a memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Of {
     Training,
     Weights,
-    /// The options ask for none.
+    /// Unused with these options.
     Nothing,
 }
 
@@ -41,13 +41,14 @@ impl DerefMut for Memory {
     }
 }
 
-/// Data and not a constant of the graph: one plan serves all values.
+/// A number as data rather than a constant of the graph, so that one plan serves all values.
 #[track_caller]
 pub(super) fn scalar(value: f32) -> Tensor {
     Tensor::from_slice(&[value], ().into_shape())
 }
 
-/// Data of its own: what starts alike is not one tensor, or the first step would be another program than all others.
+/// Zeros as separate data: if equal initial values were one tensor, the first step would be a different program from
+/// all others.
 #[track_caller]
 fn zeros(weight: &Tensor) -> Result<Tensor> {
     let dtype = weight.dtype().accumulator();
@@ -55,7 +56,7 @@ fn zeros(weight: &Tensor) -> Result<Tensor> {
     from_bytes(Location::caller(), &vec![0; count * dtype.size()], dtype, &weight.shape().iter().cloned().collect())
 }
 
-/// The value where `weight` is: cut as it is, or whole on each of its devices.
+/// The value on the devices of `weight`: sharded like it, or whole on each.
 #[track_caller]
 fn beside(value: &Tensor, weight: &Tensor) -> Tensor {
     match weight.device() {
@@ -69,7 +70,7 @@ fn beside(value: &Tensor, weight: &Tensor) -> Tensor {
 }
 
 impl Memory {
-    /// Is there a tensor for each weight?
+    /// Whether there is a tensor for each weight.
     pub(super) fn is_of_weights(&self) -> bool {
         self.of == Of::Weights
     }
@@ -80,12 +81,13 @@ impl Memory {
         Memory { name, of: Of::Training, tensors: vec![scalar(value)] }
     }
 
-    /// A tensor for each weight, of its shape, in at least f32: zeros at the first step, and no tensors before it.
+    /// A tensor for each weight, of its shape, in at least f32. It is zeros at the first step; before that there are no
+    /// tensors.
     pub fn of_weights(name: &'static str) -> Memory {
         Memory { name, of: Of::Weights, tensors: vec![] }
     }
 
-    /// As [`Memory::of_weights`], and nothing unless `is_used`.
+    /// As [`Memory::of_weights`], but empty unless `is_used`.
     pub fn of_weights_if(is_used: bool, name: &'static str) -> Memory {
         Memory { name, of: if is_used { Of::Weights } else { Of::Nothing }, tensors: vec![] }
     }
@@ -95,7 +97,7 @@ impl Memory {
         self.name == name
     }
 
-    /// Another value for a number.
+    /// Sets a number.
     pub(super) fn set(&mut self, value: Tensor) {
         self.tensors = vec![value];
     }
@@ -109,7 +111,8 @@ impl Memory {
         self.tensors.iter().enumerate().map(move |(position, tensor)| (name(position), tensor))
     }
 
-    /// Starts it, once, for these weights: squares of small gradients are 0 in floats narrower than f32.
+    /// Initialises it, once, for these weights: in at least f32, since squares of small gradients would underflow in
+    /// narrower floats.
     #[track_caller]
     fn start(&mut self, weights: &[&mut Tensor]) -> Result<()> {
         match self.of {
@@ -136,7 +139,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Refuses weights that it is not of.
+    /// Refuses weights that it does not belong to.
     #[track_caller]
     fn check(&self, weights: &[&mut Tensor]) -> Result<()> {
         let location = Location::caller();
@@ -170,9 +173,10 @@ impl Memory {
     }
 }
 
-/// Starts a step: computes what the steps before left undone, as a loop that reads nothing but its losses would otherwise
-/// make a longer program each time; and starts what is remembered, which is computed at once, so that the first step is the
-/// same graph as all others. The run that first reads results of the step then also computes the states that the step assigns.
+/// Starts a step. It computes what earlier steps left lazy, since otherwise a loop that reads nothing but its losses
+/// would build a longer program each time. It also initialises the state, and computes that at once, so that the first
+/// step is the same graph as all others. The run that first reads results of the step then also computes the states
+/// that the step assigns.
 #[track_caller]
 pub(super) fn begin(memory: &mut [Memory], weights: &[&mut Tensor]) -> Result<()> {
     compute(weights.iter().map(|weight| &**weight).chain(remembered(memory)))?;
@@ -193,7 +197,7 @@ fn compute<'a>(values: impl Iterator<Item = &'a Tensor>) -> Result<()> {
     if undone.is_empty() { Ok(()) } else { realize_all(&undone) }
 }
 
-/// Puts tensors with their names in the place of what is remembered: all of them, or none where something is wrong.
+/// Replaces the state by named tensors: all of it, or none if something is wrong.
 pub(super) fn restore(memory: &mut [Memory], mut found: BTreeMap<String, Tensor>) -> Result<(), Differences> {
     let place = |name: &str| {
         let (list, position) = name.rsplit_once('.')?;
@@ -201,7 +205,7 @@ pub(super) fn restore(memory: &mut [Memory], mut found: BTreeMap<String, Tensor>
     };
     let places: BTreeSet<usize> = found.keys().filter_map(|name| place(name)).collect();
     let mut differences = Differences::default();
-    // All that is remembered of a weight has its shape.
+    // All state of a weight has its shape.
     let mut first_of: Vec<Option<(String, Tensor)>> = vec![None; places.len()];
     let mut restored: Vec<Vec<Tensor>> = vec![];
     for part in &*memory {

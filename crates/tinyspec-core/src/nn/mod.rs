@@ -1,4 +1,4 @@
-//! What training needs besides tensors: optimisers, learning-rate schedules, clipping of gradients, files of weights.
+//! Training: optimisers, learning-rate schedules, gradient clipping, files of weights.
 
 mod adaptive;
 mod clip;

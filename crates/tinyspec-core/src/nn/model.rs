@@ -11,7 +11,7 @@ use std::panic::Location;
 use std::path::Path;
 use tinyspec_ir::{DType, Device, Dim, Shape};
 
-/// How a parameter starts.
+/// The initial value of a parameter.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Init {
     /// Zeros.
@@ -27,7 +27,7 @@ pub enum Init {
 }
 
 impl Init {
-    /// A new tensor; something that is not a float starts with zeros or ones.
+    /// A new tensor; dtypes other than floats start with zeros or ones.
     #[track_caller]
     pub fn tensor(self, dtype: DType, shape: &[usize]) -> Tensor {
         let receptive: usize = shape.iter().skip(2).product();
@@ -51,7 +51,7 @@ fn scaled(tensor: Tensor, scale: f64, dtype: DType) -> Tensor {
     (tensor * scale).cast(dtype).contiguous()
 }
 
-/// Data of its own: two parameters that start alike are two parameters.
+/// Separate data: two parameters with equal initial values are two parameters.
 #[track_caller]
 fn filled(value: i64, dtype: DType, shape: &[usize]) -> Tensor {
     let location = Location::caller();
@@ -60,28 +60,28 @@ fn filled(value: i64, dtype: DType, shape: &[usize]) -> Tensor {
     bytes.and_then(|bytes| from_bytes(location, &bytes, dtype, &shape)).unwrap_or_else(Tensor::failed)
 }
 
-/// What a tensor is in its model.
+/// The role of a tensor in its model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// Optimisers change it, by its gradient.
+    /// Trained by optimisers.
     Parameter,
-    /// A state beside the parameters, such as a running mean: saved, loaded and moved with them, changed by calls, and without
-    /// a gradient.
+    /// State other than parameters, such as a running mean: saved, loaded and moved with them, changed by calls,
+    /// without a gradient.
     Buffer,
 }
 
-/// A tensor of a model as it is declared.
+/// The declaration of a tensor of a model.
 #[derive(Clone, Debug)]
 pub struct Parameter<'a> {
-    /// Where it is: `layers.0.attn.q.weight`.
+    /// Its path: `layers.0.attn.q.weight`.
     pub name: &'a Name<'a>,
     /// Type of the elements.
     pub dtype: DType,
     /// The declared shape.
     pub shape: &'a [usize],
-    /// How it starts.
+    /// Its initial value.
     pub init: Init,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
 }
 
@@ -95,20 +95,20 @@ pub trait Model: Sized {
     #[doc(hidden)]
     const SIZES: &'static [usize] = &[];
 
-    /// Hands every tensor, its name and its role to `visit`, in the order of the fields. `name` is that of the model itself:
-    /// [`Name::ROOT`], or where it is in another model.
+    /// Passes every tensor, with its name and role, to `visit`, in the order of the fields. `name` is that of the model
+    /// itself: [`Name::ROOT`], or its path in another model.
     fn visit<'a>(&'a self, name: &Name, visit: &mut dyn FnMut(&Name, Role, &'a Tensor));
 
     /// As [`Model::visit`], to change them.
     fn visit_mut<'a>(&'a mut self, name: &Name, visit: &mut dyn FnMut(&Name, Role, &'a mut Tensor));
 
-    /// Makes the struct of the tensors that `make` gives for its parameters and buffers.
+    /// Builds the struct from the tensors that `make` returns for its parameters and buffers.
     ///
     /// # Errors
-    /// The first that `make` gives.
+    /// The first error of `make`.
     fn build(name: &Name, make: &mut dyn FnMut(Parameter) -> Result<Tensor>) -> Result<Self>;
 
-    /// A new model, its tensors drawn and set as the fields say (`#[model(init = …)]`).
+    /// A new model, with its tensors initialised as the fields say (`#[model(init = …)]`).
     #[track_caller]
     fn init() -> Self {
         let made =
@@ -116,12 +116,12 @@ pub trait Model: Sized {
         made.unwrap_or_else(|_| unreachable!("a new tensor carries its error"))
     }
 
-    /// What is trained: all tensors but the buffers.
+    /// The parameters: all tensors but the buffers.
     fn parameters(&self) -> Vec<&Tensor> {
         self.named_parameters().into_iter().map(|(_, tensor)| tensor).collect()
     }
 
-    /// What is trained, to be given to an optimiser.
+    /// The parameters, to be passed to an optimiser.
     fn parameters_mut(&mut self) -> Vec<&mut Tensor> {
         let mut tensors = vec![];
         self.visit_mut(Name::ROOT, &mut |_, role, tensor| {
@@ -132,7 +132,7 @@ pub trait Model: Sized {
         tensors
     }
 
-    /// What is trained, with names.
+    /// The parameters, with names.
     fn named_parameters(&self) -> Vec<(String, &Tensor)> {
         named(self, |role| role == Role::Parameter)
     }
@@ -147,18 +147,18 @@ pub trait Model: Sized {
         self.named_state().into_iter().map(|(_, tensor)| tensor).collect()
     }
 
-    /// All tensors with their names: what is saved.
+    /// All tensors with their names, as they are saved.
     fn named_state(&self) -> Vec<(String, &Tensor)> {
         named(self, |_| true)
     }
 
-    /// How many numbers the parameters are.
+    /// The number of elements of all parameters.
     fn count(&self) -> usize {
         let sizes = |tensor: &Tensor| tensor.sizes().map_or(0, |sizes| sizes.iter().product());
         self.parameters().into_iter().map(sizes).sum()
     }
 
-    /// The same model with every tensor on another device; of a tuple of devices, each gets the whole model.
+    /// The same model with every tensor on another device; on a tuple of devices, each gets the whole model.
     #[track_caller]
     fn to(mut self, device: impl IntoDevice) -> Self {
         let (location, device) = (Location::caller(), device.into_device().map_err(|error| error.in_op("to")));
@@ -189,8 +189,8 @@ pub trait Model: Sized {
         build_from(Name::ROOT, &mut weights::load(path)?)?.map_err(|differences| weights::failed(path, differences))
     }
 
-    /// A step of a training, in one call: the gradients of the loss, the optimiser's update, and all that the loss and the
-    /// buffers still wait for, computed together.
+    /// A training step in one call: the gradients of the loss, the optimiser's update, and whatever the loss and the
+    /// buffers still need, computed together.
     ///
     /// ```no_run
     /// # use tinyspec_core::{Result, Tensor, nn::{Adam, Cosine, Model, Schedule}};
@@ -217,8 +217,8 @@ pub trait Model: Sized {
         step::train(self, loss, optimizer, &TrainStep::default()).map(drop)
     }
 
-    /// As [`train_step`](Model::train_step), with more to it: `TrainStep { clip_norm: Some(1.0), ..default() }`. Where the norm of the
-    /// gradients is bounded, gives the norm that it was before.
+    /// As [`train_step`](Model::train_step), with options: `TrainStep { clip_norm: Some(1.0), ..default() }`. If the
+    /// norm of the gradients is clipped, returns the norm before clipping.
     ///
     /// # Errors
     /// As [`train_step`](Model::train_step), and when a bound is negative or no number.
@@ -244,7 +244,7 @@ fn named<M: Model>(model: &M, is_wanted: impl Fn(Role) -> bool) -> Vec<(String, 
     tensors
 }
 
-/// The model of named tensors, which are taken out; all that is left is unexpected.
+/// Builds the model from named tensors, which are removed from the map; whatever is left is unexpected.
 pub(super) fn build_from<M: Model>(
     model: &Name,
     found: &mut BTreeMap<String, Tensor>,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Where a tensor is in its model, as a path of fields and numbers: `layers.0.attn.weight`.
+/// The path of a tensor in its model, of fields and numbers: `layers.0.attn.weight`.
 ///
 /// A list of references: every call of a function over models visits all tensors, and few visitors ask for names.
 ///

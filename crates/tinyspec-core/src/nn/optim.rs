@@ -1,4 +1,4 @@
-//! Optimisers: a step makes the updates lazily, so that loss, weights and state are one graph.
+//! Optimisers: a step is lazy, so that loss, weights and state form one graph.
 
 use super::hyperparameters::{Hyperparameter, Options, amount, checked, flag, named, of_adam, require};
 use super::memory::{Memory, begin, restore, scalar};
@@ -8,7 +8,7 @@ use std::panic::Location;
 use tinyspec_ir::dim::show;
 use tinyspec_ir::{Device, ErrorKind};
 
-/// Updates weights by gradients.
+/// Updates weights by their gradients.
 ///
 /// ```no_run
 /// # use tinyspec_core::{Tensor, grad, realize_all, nn::{Optimizer, Sgd}};
@@ -25,7 +25,7 @@ use tinyspec_ir::{Device, ErrorKind};
 /// # }
 /// ```
 ///
-/// One of your own says what it remembers, and is saved and resumed as all others:
+/// A custom optimiser declares its state, and is saved and resumed like all others:
 ///
 /// ```
 /// # use tinyspec_core::{Result, Tensor, nn::{Memory, Optimizer}};
@@ -64,9 +64,9 @@ use tinyspec_ir::{Device, ErrorKind};
 pub trait Optimizer {
     /// Assigns the updated values to the weights, lazily. The weights and their order must be the same in every step.
     ///
-    /// One step at a time waits to be computed: where weights or [`state`](Optimizer::state) still wait for the one before,
-    /// these are computed first. Reading the loss of a step, or any of its weights, computes all that the step assigns in the same
-    /// run, which shares the forward pass.
+    /// At most one step is pending: if weights or [`state`](Optimizer::state) still depend on the previous step, they
+    /// are computed first. Reading the loss of a step, or any of its weights, computes all that the step assigns in the
+    /// same run, which shares the forward pass.
     ///
     /// # Errors
     /// When there are not as many gradients as weights, a gradient does not have the shape of its weight, a weight does not have a
@@ -74,8 +74,8 @@ pub trait Optimizer {
     #[track_caller]
     fn step(&mut self, weights: &mut [&mut Tensor], gradients: &[Tensor]) -> Result<()>;
 
-    /// What a step does first: refuses gradients that do not fit, computes what the steps before left undone, and starts what
-    /// is remembered of the weights.
+    /// The first part of a step: refuses gradients that do not fit, computes what earlier steps left lazy, and
+    /// initialises the state of the weights.
     ///
     /// # Errors
     /// As [`step`](Optimizer::step).
@@ -84,7 +84,7 @@ pub trait Optimizer {
         start(self.memory_mut(), weights, gradients)
     }
 
-    /// What it is called in the file of a training, which no other optimiser resumes: the name of its type.
+    /// Its name in the file of a training, which no other optimiser can resume: by default, the name of its type.
     fn kind(&self) -> &'static str {
         let name = std::any::type_name::<Self>();
         let plain = name.split_once('<').map_or(name, |(name, _)| name);
@@ -101,19 +101,19 @@ pub trait Optimizer {
         Ok(vec![])
     }
 
-    /// What it remembers, always the same things in the same order; one of them is the number `rate`.
+    /// Its state, always the same items in the same order; one of them is the number `rate`.
     fn memory(&self) -> &[Memory];
 
     /// As [`memory`](Optimizer::memory), to change it.
     fn memory_mut(&mut self) -> &mut [Memory];
 
-    /// What the optimiser remembers, to be realised together with the weights.
+    /// The state, to be realised together with the weights.
     fn state(&self) -> Vec<&Tensor> {
         self.memory().iter().flat_map(|memory| memory.iter()).collect()
     }
 
-    /// What the optimiser remembers, with names: `rate`, `means.0`, `means.1`, … for the weights in their order. What it was
-    /// made with, its [`options`](Optimizer::options), is not among it.
+    /// The state, with names: `rate`, `means.0`, `means.1`, … for the weights in order. The
+    /// [`options`](Optimizer::options) are not part of it.
     ///
     /// ```
     /// # use tinyspec_core::{Tensor, nn::{Adam, Optimizer, load, save}};
@@ -132,9 +132,9 @@ pub trait Optimizer {
         self.memory().iter().flat_map(Memory::named).collect()
     }
 
-    /// Puts back what [`named_state`](Optimizer::named_state) gave, the learning rate among it, into an optimiser that was
-    /// made with the same options: its next step is the one that would have followed, bit for bit. Where that step takes
-    /// other weights, it says so. [`resume`](super::resume) does it for a whole training.
+    /// Restores what [`named_state`](Optimizer::named_state) returned, including the learning rate, into an optimiser
+    /// that was made with the same options: its next step is the one that would have followed, bit for bit. That step
+    /// refuses other weights. [`resume`](super::resume) does this for a whole training.
     ///
     /// # Errors
     /// When names are missing or unexpected, or shapes or dtypes differ: all of them are listed, and nothing is changed.
@@ -151,7 +151,7 @@ pub trait Optimizer {
         })
     }
 
-    /// Learning rate of the steps from now on: the number `rate` of what it remembers, if there is one.
+    /// Sets the learning rate of the steps from now on: the number `rate` of the state, if there is one.
     #[track_caller]
     fn set_learning_rate(&mut self, rate: f32) {
         if let Some(memory) = self.memory_mut().iter_mut().find(|memory| memory.is(RATE)) {
@@ -163,7 +163,7 @@ pub trait Optimizer {
 /// The name of the learning rate.
 const RATE: &str = "rate";
 
-/// The learning rate, as it is remembered.
+/// The learning rate as an item of the state.
 #[track_caller]
 pub(super) fn learning_rate(op: &str, rate: f32) -> Memory {
     let mut memory = Memory::number(RATE, rate);
@@ -230,24 +230,24 @@ pub(super) fn wide(weight: &Tensor) -> Tensor {
     weight.cast(weight.dtype().accumulator())
 }
 
-/// The next value of what an optimiser remembers. No gradient flows through the step.
+/// Assigns the next value of an optimiser's state. No gradient flows through the step.
 #[track_caller]
 pub(super) fn keep(next: Tensor, memory: &mut Tensor) {
     memory.assign(&next.detach());
 }
 
-/// The next value of a weight, rounded once.
+/// Assigns the next value of a weight, rounded once.
 #[track_caller]
 pub(super) fn update(weight: &mut Tensor, next: Tensor) {
     keep(next.cast(weight.dtype()), weight);
 }
 
-/// What gradient descent may add to the gradient: `SgdOptions { momentum: 0.9, ..default() }`.
+/// The options of [`Sgd`]: `SgdOptions { momentum: 0.9, ..default() }`.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct SgdOptions {
     /// Share of the last update that is kept.
     pub momentum: f32,
-    /// Looks ahead: the new update is kept in part at once (Nesterov, 1983).
+    /// Nesterov momentum: the step is the gradient plus the momentum's share of the new update (Nesterov, 1983).
     pub nesterov: bool,
     /// Share of a weight that is added to its gradient.
     pub weight_decay: f32,
@@ -275,13 +275,13 @@ impl Sgd {
         Sgd::with_options(rate, SgdOptions::default())
     }
 
-    /// With this share of the last update kept.
+    /// With this momentum, the share of the last update that is kept.
     #[track_caller]
     pub fn with_momentum(rate: f32, momentum: f32) -> Sgd {
         Sgd::with_options(rate, SgdOptions { momentum, ..SgdOptions::default() })
     }
 
-    /// With all that there is.
+    /// With these options.
     #[track_caller]
     pub fn with_options(rate: f32, options: SgdOptions) -> Sgd {
         let velocities = Memory::of_weights_if(options.momentum != 0.0, "velocities");
@@ -336,7 +336,7 @@ impl Optimizer for Sgd {
 pub struct AdamOptions {
     /// Decay of the mean and of the uncentred variance.
     pub betas: [f32; 2],
-    /// What keeps the quotient finite.
+    /// Added to the divisor, to keep the quotient finite.
     pub epsilon: f32,
     /// Share of a weight that it loses each step, times the learning rate; or that is added to its gradient.
     pub weight_decay: f32,
@@ -377,7 +377,7 @@ impl Adam {
         Adam::with_options(rate, AdamOptions::default())
     }
 
-    /// With these decays of the mean and of the uncentred variance, and this summand of the divisor.
+    /// With these decays of the mean and of the uncentred variance, and this term added to the divisor.
     #[track_caller]
     pub fn with_betas(rate: f32, betas: [f32; 2], epsilon: f32) -> Adam {
         Adam::with_options(rate, AdamOptions { betas, epsilon, ..AdamOptions::default() })
@@ -389,7 +389,7 @@ impl Adam {
         Adam::with_options(rate, AdamOptions { weight_decay, ..AdamOptions::default() })
     }
 
-    /// With all that there is.
+    /// With these options.
     #[track_caller]
     pub fn with_options(rate: f32, options: AdamOptions) -> Adam {
         let memory = [

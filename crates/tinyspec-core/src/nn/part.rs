@@ -1,6 +1,7 @@
-//! Fields of a model whose types may be no models: rustc has said so of the companion that is missing, and says it once.
+//! Fields of a model whose types may not be models: rustc has already reported the missing companion, and need not
+//! report it twice.
 //!
-//! A method of a type's own is preferred to a trait's, and exists only where its bounds hold.
+//! An inherent method takes precedence over a trait's, and exists only if its bounds hold.
 
 use super::{Model, Name, Parameter, Role};
 use crate::{Error, Result, Tensor};
@@ -24,7 +25,7 @@ impl<'a, M: Model> Part<&'a mut M> {
     }
 }
 
-/// A field to be.
+/// A field to be built.
 pub struct Made<M>(PhantomData<M>);
 
 impl<M> Made<M> {

@@ -1,4 +1,4 @@
-//! A training in one file: what an interrupted one goes on from.
+//! Saves a training in one file, and resumes it.
 
 use super::memory::Memory;
 use super::model::build_from;
@@ -10,17 +10,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tinyspec_ir::DType;
 
-/// What the names of an optimiser's state begin with; that of its type follows.
+/// The prefix of the names of the optimiser's state; the name of its type follows.
 const OPTIMIZER: &str = "optimizer.";
 
 /// The prefix of the names of the optimiser's options.
 const OPTION: &str = "option.";
 
-/// Writes all that a training goes on from into one file of safetensors: the number of steps that are done, the model
-/// (`model.…`), the state of the optimiser (`optimizer.Adam.…`), its options (`option.…`) and the state of the random number
-/// generator. [`resume`] reads it.
+/// Writes everything that a training needs to continue into one safetensors file: the number of steps done, the model
+/// (`model.…`), the state of the optimiser (`optimizer.Adam.…`), its options (`option.…`) and the state of the random
+/// number generator. [`resume`] reads it.
 ///
-/// The file takes the place of an older one when it is whole.
+/// The file replaces an older one once it is complete.
 ///
 /// # Errors
 /// As [`save`], and when the optimiser was made with impossible numbers.
@@ -42,8 +42,8 @@ pub fn save_training(
     save(path, &named)
 }
 
-/// Reads what [`save_training`] wrote: gives the number of steps that are done and the model, puts the optimiser's state and
-/// that of random tensors back. Training then goes on as if nothing had been between, bit for bit.
+/// Reads what [`save_training`] wrote: returns the number of steps done and the model, and restores the optimiser's
+/// state and that of random tensors. Training then continues as if it had not been interrupted, bit for bit.
 ///
 /// The learning rate is part of the state; the other [`options`](Optimizer::options) of the optimiser must be those of the
 /// training. Files that were written before options were saved are read without that check.

@@ -5,7 +5,7 @@ use std::f32::consts::PI;
 
 /// The learning rate of each step, counted from 0.
 ///
-/// A schedule is a value: it remembers no step, so nothing has to be stored to go on with a training.
+/// A schedule is stateless, so nothing has to be saved to resume a training.
 ///
 /// ```
 /// # use tinyspec_core::nn::{Cosine, Schedule, Warmup};
@@ -18,7 +18,7 @@ pub trait Schedule {
     /// The rate of a step.
     fn rate(&self, step: usize) -> f32;
 
-    /// Gives an optimiser the rate of a step, before it makes the step.
+    /// Sets the rate of an optimiser before a step.
     fn apply(&self, optimizer: &mut dyn Optimizer, step: usize) {
         optimizer.set_learning_rate(self.rate(step));
     }
@@ -49,9 +49,9 @@ impl Schedule for Constant {
 pub struct StepDecay {
     /// The first rate.
     pub rate: f32,
-    /// Steps of one rate.
+    /// The number of steps with one rate.
     pub every: usize,
-    /// What the rate is multiplied by then.
+    /// The factor.
     pub factor: f32,
 }
 
@@ -66,9 +66,9 @@ impl Schedule for StepDecay {
 pub struct MultiStep {
     /// The first rate.
     pub rate: f32,
-    /// Steps that have a lower rate than those before.
+    /// The steps at which the rate changes.
     pub milestones: Vec<usize>,
-    /// What the rate is multiplied by there.
+    /// The factor.
     pub factor: f32,
 }
 
@@ -83,7 +83,7 @@ impl Schedule for MultiStep {
 pub struct Exponential {
     /// The first rate.
     pub rate: f32,
-    /// What the rate is multiplied by.
+    /// The factor.
     pub factor: f32,
 }
 
@@ -97,7 +97,7 @@ fn power(factor: f32, count: usize) -> f32 {
     factor.powi(i32::try_from(count).unwrap_or(i32::MAX))
 }
 
-/// A straight line from one rate to another, which stays.
+/// Linear interpolation from one rate to another, which then stays.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Linear {
     /// The first rate.
@@ -115,7 +115,7 @@ impl Schedule for Linear {
     }
 }
 
-/// How much of the way a step is.
+/// How much of the way is done at a step.
 fn share(step: usize, steps: usize) -> f32 {
     if step >= steps { 1.0 } else { step as f32 / steps as f32 }
 }
@@ -125,7 +125,7 @@ fn cosine(from: f32, to: f32, share: f32) -> f32 {
     to + (from - to) * 0.5 * (1.0 + (PI * share).cos())
 }
 
-/// Half a cosine from the rate to the least one, which stays (Loshchilov and Hutter, 2017).
+/// Cosine annealing: half a cosine from the rate to the least one, which then stays (Loshchilov and Hutter, 2017).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cosine {
     /// The first rate.
@@ -143,7 +143,7 @@ impl Schedule for Cosine {
     }
 }
 
-/// A power of the share that is left, from one rate to another, which stays.
+/// Polynomial decay: a power of the share of steps that is left, from one rate to another, which then stays.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Polynomial {
     /// The first rate.
@@ -162,16 +162,16 @@ impl Schedule for Polynomial {
     }
 }
 
-/// [`Cosine`] again and again, each time over more steps (Loshchilov and Hutter, 2017).
+/// [`Cosine`] with restarts, each time over more steps (Loshchilov and Hutter, 2017).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct WarmRestarts {
     /// The first rate, and the one after each restart.
     pub rate: f32,
-    /// What each way leads to.
+    /// The rate before each restart.
     pub least: f32,
     /// Steps to the first restart.
     pub steps: usize,
-    /// How many times as long each way is as the one before; at least 1.
+    /// The ratio of each period to the previous one; at least 1.
     pub growth: usize,
 }
 
@@ -189,12 +189,12 @@ impl Schedule for WarmRestarts {
     }
 }
 
-/// Straight lines up and down, again and again (Smith, 2017).
+/// A triangular wave (Smith, 2017).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cyclic {
-    /// The first rate, to which each way leads back.
+    /// The first rate, to which each cycle returns.
     pub least: f32,
-    /// The rate between.
+    /// The rate in between.
     pub greatest: f32,
     /// Steps up.
     pub up: usize,
@@ -213,10 +213,10 @@ impl Schedule for Cyclic {
     }
 }
 
-/// A straight line up to the first rate of another schedule, which then goes on from its own step 0.
+/// Linear warm-up to the first rate of another schedule, which then starts at its own step 0.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Warmup<S> {
-    /// Steps on the way; the first one already has a rate.
+    /// Steps of the warm-up; the first one already has a rate above 0.
     pub steps: usize,
     /// What follows.
     pub then: S,
@@ -231,12 +231,12 @@ impl<S: Schedule> Schedule for Warmup<S> {
     }
 }
 
-/// Up to the greatest rate and down to nearly none, both as half a cosine (Smith and Topin, 2018).
+/// The one-cycle policy: up to the greatest rate and down to almost 0, each as half a cosine (Smith and Topin, 2018).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct OneCycle {
     /// The greatest rate.
     pub greatest: f32,
-    /// Steps of the whole.
+    /// The total number of steps.
     pub steps: usize,
     /// Share of the steps on the way up.
     pub rising: f32,
@@ -247,7 +247,7 @@ pub struct OneCycle {
 }
 
 impl OneCycle {
-    /// With what is usual: 3/10 of the steps up, from 1/25 of the greatest rate, down to 1/10,000 of that.
+    /// With the usual options: 3/10 of the steps up, from 1/25 of the greatest rate, down to 1/10,000 of that.
     pub fn new(greatest: f32, steps: usize) -> OneCycle {
         OneCycle { greatest, steps, rising: 0.3, start_divisor: 25.0, end_divisor: 1e4 }
     }
@@ -257,7 +257,7 @@ impl Schedule for OneCycle {
     fn rate(&self, step: usize) -> f32 {
         let first = self.greatest / self.start_divisor;
         let last = first / self.end_divisor;
-        // Both ends of both ways are steps.
+        // The ends of both parts are steps.
         let (top, end) = (self.rising * self.steps as f32 - 1.0, self.steps as f32 - 1.0);
         let step = step as f32;
         if step >= end {

@@ -1,4 +1,4 @@
-//! A step of a training as one graph: loss, gradients, update, buffers.
+//! A training step as one graph: loss, gradients, update, buffers.
 
 use super::{Model, Optimizer, clip_norm, clip_value};
 use crate::tensor::connected;
@@ -6,20 +6,20 @@ use crate::{Result, Tensor, realize_all};
 use std::panic::Location;
 use tinyspec_ir::ErrorKind;
 
-/// What a step does besides: `TrainStep { clip_norm: Some(1.0), ..default() }`.
+/// The options of a training step: `TrainStep { clip_norm: Some(1.0), ..default() }`.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct TrainStep<'a> {
     /// All gradients are scaled so that their norm, as one vector, is at most this.
     pub clip_norm: Option<f64>,
-    /// Every element of the gradients is cut to this magnitude, before the norm is looked at.
+    /// Every element of the gradients is clipped to this magnitude, before the norm is computed.
     pub clip_value: Option<f64>,
-    /// Parameters that the loss does not depend on have a gradient of zeros; else they are an error.
+    /// Parameters that the loss does not depend on get a gradient of zeros; otherwise they are an error.
     pub allow_unused: bool,
-    /// Computed with the step, such as an accuracy.
+    /// Further tensors to compute with the step, such as an accuracy.
     pub with: &'a [&'a Tensor],
 }
 
-/// Takes the step, and gives the norm of the gradients if it was asked for.
+/// Takes the step, and returns the norm of the gradients if it is clipped.
 #[track_caller]
 pub(super) fn train<M: Model>(
     model: &mut M,

@@ -1,4 +1,4 @@
-//! Relatives of Adam and Adagrad: Adadelta, Adamax, NAdam, RAdam; and Lion.
+//! Variants of Adam and Adagrad: Adadelta, Adamax, NAdam, RAdam; and Lion.
 
 use super::Optimizer;
 use super::hyperparameters::{Hyperparameter, Options, checked, named, of_adam};
@@ -6,14 +6,15 @@ use super::memory::Memory;
 use super::optim::{keep, learning_rate, start, update, wide};
 use crate::{Result, Tensor};
 
-/// What the optimisers of this file have in common: `VariantOptions { weight_decay: 0.01, ..default() }`.
+/// The options of the optimisers in this file: `VariantOptions { weight_decay: 0.01, ..default() }`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct VariantOptions {
-    /// Decay of the two memories.
+    /// Decays of the two running means.
     pub betas: [f32; 2],
-    /// What keeps the quotient finite.
+    /// Added to the divisor, to keep the quotient finite.
     pub epsilon: f32,
-    /// Share of a weight that is added to its gradient; of Lion, that it loses each step, times the learning rate.
+    /// Share of a weight that is added to its gradient; for Lion, the share that it loses each step, times the learning
+    /// rate.
     pub weight_decay: f32,
 }
 
@@ -30,7 +31,7 @@ impl Options for VariantOptions {
     }
 }
 
-/// Two tensors of the weight's shape that the steps go on with.
+/// The state of one weight: two tensors of its shape.
 struct Tracks<'a> {
     first: &'a mut Tensor,
     second: &'a mut Tensor,
@@ -55,11 +56,11 @@ impl Tracks<'_> {
 /// The number of the step, from 1 on, as tensors that a step may use.
 struct Count {
     step: Tensor,
-    /// The betas to its power, and what the products of NAdam's momenta are.
+    /// The betas to its power, and the product of NAdam's momenta.
     powers: [Tensor; 3],
 }
 
-/// How a step follows from a gradient.
+/// Computes a step from a gradient.
 type Rule = fn(&VariantOptions, &mut Tracks, &Tensor, &Count) -> Tensor;
 
 macro_rules! variants {
@@ -69,13 +70,13 @@ macro_rules! variants {
         pub struct $name(Variant);
 
         impl $name {
-            /// With what is usual.
+            /// With the usual options.
             #[track_caller]
             pub fn new(rate: f32) -> $name {
                 $name::with_options(rate, VariantOptions { $($field: $value,)* ..VariantOptions::default() })
             }
 
-            /// With all that there is.
+            /// With these options.
             #[track_caller]
             pub fn with_options(rate: f32, options: VariantOptions) -> $name {
                 $name(Variant::new(stringify!($name), rate, options))
@@ -104,13 +105,14 @@ macro_rules! variants {
 }
 
 variants! {
-    /// Steps as long as those before, over the root of the mean square of the gradient (Zeiler, 2012). The usual rate is 1.
+    /// The gradient divided by its root mean square, times the root mean square of previous steps (Zeiler, 2012). The
+    /// usual rate is 1.
     Adadelta { betas: [0.9, 0.9], epsilon: 1e-6 } = adadelta;
-    /// Adam with the greatest gradient, which decays, for the variance (Kingma and Ba, 2015).
+    /// Adam with a decaying maximum of the gradients instead of the variance (Kingma and Ba, 2015).
     Adamax {} = adamax;
-    /// Adam that looks ahead, with a momentum that grows (Dozat, 2016).
+    /// Adam with Nesterov momentum, which grows over time (Dozat, 2016).
     Nadam {} = nadam;
-    /// Adam without its variance until that is known well enough (Liu et al., 2020).
+    /// Adam that ignores the variance until its estimate is good enough (Liu et al., 2020).
     Radam {} = radam;
 }
 
@@ -151,7 +153,7 @@ fn radam(options: &VariantOptions, memory: &mut Tracks, gradient: &Tensor, count
     let square = memory.square(gradient, options.betas[1]);
     let power = &count.powers[1];
     let most = 2.0 / (1.0 - f64::from(options.betas[1])) - 1.0;
-    // How many gradients the variance is of, as good as.
+    // The effective number of gradients in the variance estimate.
     let length = most - &count.step * 2.0 * power / (1.0 - power);
     let is_known = length.gt(5.0);
     let safe = is_known.where_(&length, 6.0);
@@ -211,7 +213,8 @@ impl Variant {
     }
 }
 
-/// The sign of a mean of the gradients: all weights move as far (Chen et al., 2023). Weights decay by themselves.
+/// The sign of a running mean of the gradients, so that all weights move equally far (Chen et al., 2023). Weight decay
+/// is decoupled.
 #[derive(Clone, Debug)]
 pub struct Lion {
     options: Result<VariantOptions>,
@@ -220,13 +223,13 @@ pub struct Lion {
 }
 
 impl Lion {
-    /// With what is usual.
+    /// With the usual options.
     #[track_caller]
     pub fn new(rate: f32) -> Lion {
         Lion::with_options(rate, VariantOptions { betas: [0.9, 0.99], ..VariantOptions::default() })
     }
 
-    /// With all that there is.
+    /// With these options.
     #[track_caller]
     pub fn with_options(rate: f32, options: VariantOptions) -> Lion {
         Lion { options: checked("Lion", options), memory: [learning_rate("Lion", rate), Memory::of_weights("means")] }

@@ -1,4 +1,4 @@
-//! Weights in files, as safetensors.
+//! Files of weights, as safetensors.
 
 use super::header::mistake;
 use crate::file::{Durability, folder_of, remove_abandoned_drafts, replace};
@@ -10,7 +10,7 @@ use std::panic::Location;
 use std::path::Path;
 use tinyspec_ir::{DType, Dim, Shape};
 
-/// Names of dtypes in the file.
+/// The dtypes of the format.
 pub(super) const DTYPES: &[(DType, Dtype)] = &[
     (DType::Bool, Dtype::BOOL),
     (DType::I8, Dtype::I8),
@@ -29,7 +29,7 @@ pub(super) const DTYPES: &[(DType, Dtype)] = &[
     (DType::F64, Dtype::F64),
 ];
 
-/// In the format this name is that of notes on the file.
+/// The reserved name of the format's metadata.
 pub(super) const NOTES: &str = "__metadata__";
 
 pub(super) fn failed(path: &Path, reason: impl std::fmt::Display) -> Error {
@@ -39,13 +39,13 @@ pub(super) fn failed(path: &Path, reason: impl std::fmt::Display) -> Error {
 /// Writes tensors with their names: `&[("w", &w)]`, [`named_parameters`](super::Model::named_parameters) of a model or
 /// [`named_state`](super::Optimizer::named_state) of an optimiser.
 ///
-/// The file takes the place of an older one when it is whole and on disk: whenever the process is killed or the power fails,
-/// one of them is there. Several threads and processes may save at the same time. What a process leaves that was killed while
-/// it wrote (`.….tinyspec-draft`) is removed by the next that saves to the folder.
+/// The file replaces an older one once it is complete and on disk: if the process is killed or the power fails, one of
+/// them is intact. Several threads and processes may save at the same time. The draft of a process that was killed
+/// while writing (`.….tinyspec-draft`) is removed by the next one that saves to the folder.
 ///
 /// # Errors
-/// When two tensors have one name or one is named `__metadata__`, a tensor carries an error or cannot be computed, or the file
-/// cannot be written. The older file is there then.
+/// When two tensors have the same name or one is named `__metadata__`, a tensor carries an error or cannot be computed,
+/// or the file cannot be written. The older file is kept then.
 pub fn save(path: impl AsRef<Path>, tensors: &[(impl AsRef<str>, &Tensor)]) -> Result<()> {
     let path = path.as_ref();
     let mut names = BTreeSet::new();
@@ -80,7 +80,7 @@ pub fn save(path: impl AsRef<Path>, tensors: &[(impl AsRef<str>, &Tensor)]) -> R
 /// Reads all tensors of a file, by name, onto the default device.
 ///
 /// # Errors
-/// When the file is missing, truncated or damaged, or holds what has no dtype here.
+/// When the file is missing, truncated or damaged, or contains an unsupported dtype.
 #[track_caller]
 pub fn load(path: impl AsRef<Path>) -> Result<BTreeMap<String, Tensor>> {
     let (path, location) = (path.as_ref(), Location::caller());

@@ -1,4 +1,4 @@
-//! Methods of tensors: built on lazy nodes, with the caller's line in each error.
+//! Applies methods to tensors: builds lazy nodes, and adds the caller's line to errors.
 
 use super::Tensor;
 use crate::lazy::LazyBuilder;

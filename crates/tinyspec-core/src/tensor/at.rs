@@ -10,17 +10,17 @@ use tinyspec_ir::ops::pick;
 use tinyspec_ir::ops::slice::Slice;
 use tinyspec_ir::{DType, Dim, ErrorKind};
 
-/// What is picked along one axis, or several.
+/// A pick along one axis, or several.
 #[derive(Clone, Debug)]
 pub enum Pick {
     /// A position or a slice of one axis.
     Slice(Slice),
-    /// The positions that an integer tensor names along one axis; or, of a bool tensor, where it is true along as many
-    /// axes as it has.
+    /// The positions in an integer tensor, along one axis; or those where a bool tensor is true, along as many axes as
+    /// it has.
     Tensor(Tensor),
     /// A new axis of size 1.
     NewAxis,
-    /// All axes that the other picks leave.
+    /// All axes not covered by the other picks.
     Rest,
 }
 
@@ -28,7 +28,7 @@ pub enum Pick {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NewAxis;
 
-/// In [`Tensor::at`]: all axes that the other picks leave, as NumPy's `...`.
+/// In [`Tensor::at`]: all axes not covered by the other picks, like NumPy's `...`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rest;
 
@@ -48,7 +48,7 @@ pub fn stepped(range: impl IntoPick, step: i64) -> Pick {
     }
 }
 
-/// What one axis may be picked by: a number, a range, [`stepped`], an integer or a bool tensor, [`NewAxis`], [`Rest`].
+/// What can index one axis: a number, a range, [`stepped`], an integer or a bool tensor, [`NewAxis`], [`Rest`].
 #[diagnostic::on_unimplemented(
     message = "expected a position, a range, or a tensor of positions, found `{Self}`",
     label = "this picks nothing"
@@ -72,17 +72,17 @@ fn span(start: Option<i64>, stop: Option<i64>) -> Pick {
     Pick::Slice(Slice::Span { start, stop, step: 1 })
 }
 
-/// Sizes as ends: none of it may be outside.
+/// A range between dims, which must be in bounds.
 fn sizes(start: Dim, stop: Option<Dim>) -> Pick {
     Pick::Slice(Slice::Sizes { start, stop })
 }
 
-/// A position; what is greater than all is beyond every axis.
+/// A position; one that exceeds i64 is beyond every axis.
 fn number(position: impl TryInto<i64>) -> i64 {
     position.try_into().unwrap_or(i64::MAX)
 }
 
-/// An end that is included: the next one is not. After the last one comes nothing.
+/// The exclusive end for an inclusive one; `None` after the last position.
 fn after(end: i64) -> Option<i64> {
     if end == -1 { None } else { Some(end.saturating_add(1)) }
 }
@@ -155,7 +155,8 @@ macro_rules! tuples {
 }
 tuples! { (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F) (A B C D E F G) (A B C D E F G H) }
 
-/// Where the bool tensors among the `picks` of `x` are true: each is read, once, and all else stays lazy.
+/// The positions where the bool tensors among the `picks` of `x` are true. Each is read once; everything else stays
+/// lazy.
 #[track_caller]
 fn places(x: &Tensor, picks: &[Pick]) -> Result<Vec<Option<Tensor>>> {
     let of = |pick: &Pick| match pick {
@@ -169,7 +170,7 @@ fn places(x: &Tensor, picks: &[Pick]) -> Result<Vec<Option<Tensor>>> {
 }
 
 impl Call {
-    /// Picks with nodes for tensors; bool tensors beside the places where they are true, if these are known.
+    /// Picks over nodes; bool tensors along with the positions where they are true, if known.
     fn picks(&mut self, picks: &[Pick], places: &[Option<Tensor>]) -> Vec<pick::Pick> {
         let mut node = |(number, pick): (usize, &Pick)| match pick {
             Pick::Slice(slice) => pick::Pick::Slice(slice.clone()),
@@ -190,11 +191,11 @@ impl Call {
 }
 
 impl Tensor {
-    /// The part of this tensor at `picks`, from the first axis on, as PyTorch indexes: a number picks a position
-    /// and drops the axis, a range keeps what it covers (negative ends count from the end, what lies outside is cut off),
-    /// [`stepped`] takes every n-th, [`Rest`] skips to the last axes, [`NewAxis`] adds one. An integer tensor picks the
-    /// positions that it holds, several are paired; outside they read 0. A bool tensor picks where it is true, as the
-    /// positions of [`nonzero`](Tensor::nonzero) would, and is computed at once.
+    /// The part of this tensor at `picks`, from the first axis on, with PyTorch's indexing: a number picks a position
+    /// and drops the axis, a range keeps what it covers (negative ends count from the end, and the range is clipped),
+    /// [`stepped`] takes every n-th position, [`Rest`] skips to the last axes, [`NewAxis`] adds one. An integer tensor
+    /// picks the positions that it contains, several are paired, and positions out of bounds read 0. A bool tensor
+    /// picks where it is true, like the positions of [`nonzero`](Tensor::nonzero), and is computed at once.
     ///
     /// ```
     /// # use tinyspec_core::{NewAxis, Rest, Tensor};
@@ -209,8 +210,9 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// The result carries one where there are more picks than axes, a position is outside, a step is 0, an index tensor is
-    /// no integer, a bool tensor has other dims than it lies over, or a dim that is sliced has no number.
+    /// The result carries one if there are more picks than axes, a position is out of bounds, a step is 0, an index
+    /// tensor does not hold integers, the dims of a bool tensor differ from those that it covers, or a named dim is
+    /// sliced.
     #[track_caller]
     pub fn at(&self, picks: impl IntoPicks) -> Tensor {
         let location = Location::caller();
@@ -228,14 +230,14 @@ impl Tensor {
         }
     }
 
-    /// Binds this handle to a new state that has `value` at `picks`, which are those of [`Tensor::at`], and is as before
-    /// elsewhere; clones and earlier views keep what they saw. `value`, a tensor or a number, broadcasts to the part.
-    /// Where index tensors name a place several times the last value stays.
+    /// Binds this handle to a new state that has `value` at `picks`, as in [`Tensor::at`], and is unchanged elsewhere;
+    /// clones and earlier views keep their values. `value`, a tensor or a number, broadcasts to the part. If index
+    /// tensors contain a position several times, the last value wins.
     ///
-    /// Under a bool tensor there are as many values as it has places, one after the other, or one for all of them, as in
-    /// NumPy; besides, one for each place of the whole. Where their number has to fit, and beside index tensors, the bool
-    /// tensor is computed at once; all else stays lazy. In a function that is being traced nobody can count: there places
-    /// beyond the last value read 0.
+    /// For a bool tensor, `value` has one element for each position where it is true, in order, or one for all of them,
+    /// as in NumPy; or else one for each element of the whole part. If the number of values must match, or there are
+    /// index tensors, the bool tensor is computed at once; everything else stays lazy. In a function that is being
+    /// traced the positions cannot be counted: those beyond the last value become 0.
     ///
     /// ```
     /// # use tinyspec_core::{Tensor, stepped};
@@ -252,7 +254,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::at`]; and where `value` does not broadcast to the part, or its dtype does not fit.
+    /// As [`Tensor::at`]; and if `value` does not broadcast to the part, or its dtype does not fit.
     #[track_caller]
     pub fn set(&mut self, picks: impl IntoPicks, value: impl Operand) {
         let location = Location::caller();

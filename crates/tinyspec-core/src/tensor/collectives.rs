@@ -1,21 +1,24 @@
 //! The collectives over a tuple of devices, as compositions ("Multi-Device Collectives" of the spec).
 //!
-//! `n` is the number of devices. Where the spec has vectors of `s` elements, tensors of any rank do: `s` is their axis 0.
+//! `n` is the number of devices. The spec's vectors of `s` elements may be tensors of any rank, with `s` as axis 0.
 //!
 //! # What is cut
 //!
-//! [`Tensor::axis`] tells along which axis the devices have parts of a value. `to` and the collectives cut evenly, or say why
-//! they cannot. Every method works on the parts, and gives what it gives on one device:
+//! [`Tensor::axis`] is the axis along which a value is sharded. `to` and the collectives shard evenly, or report why
+//! they cannot. Every method works on the shards, and gives the same result as on one device:
 //!
-//! * Elementwise methods, and those along other axes, work on each part where it is. Operands that are cut along different
-//!   axes are cut anew: every device sends every other one its share.
-//! * Slices, `flip`, `roll`, `pad`, `cat` along the cut axis: each device gets the places that its part is made of. Parts are as
-//!   equal as they can be, so 7 places are 3 and 4. With fewer places than devices, every device has all.
-//! * `reshape` keeps the cut if an axis has the same parts, else cuts along another axis that does, else every device has all.
-//! * A reduction along the cut axis is made of each part, joined by the first device, and every device gets the result.
-//! * An index that is cut decides where the result is; a table that is cut along the axis that is picked from is collected first.
-//! * A number and the index tensors of a value come to every device by themselves. Any other value on one device beside one on a
-//!   tuple is an error that says what to write.
+//! * Elementwise methods, and those along other axes, work on each shard locally. Operands that are sharded along
+//!   different axes are resharded by an all-to-all exchange.
+//! * Slices, `flip`, `roll`, `pad`, `cat` along the sharded axis: each device gets the positions that its shard
+//!   consists of. Shards are as equal as possible, so 7 positions are 3 and 4. With fewer positions than devices, the
+//!   value is replicated.
+//! * `reshape` keeps the sharded axis if it can, or else shards along another axis, or else replicates the value.
+//! * A reduction along the sharded axis is computed for each shard and combined on the first device, and every device
+//!   gets the result.
+//! * A sharded index decides how the result is sharded; a table that is sharded along the indexed axis is gathered
+//!   first.
+//! * Numbers and index tensors are copied to every device automatically. Any other mix of a value on one device with
+//!   one on a tuple is an error that says what to write.
 
 use super::{IntoDevice, Tensor, apply};
 use crate::Result;
@@ -50,7 +53,7 @@ pub fn scatter(x: &Tensor, devices: impl IntoDevice) -> Tensor {
     x.to(devices)
 }
 
-/// All parts of `x` on its first device: `(n·s, …)`.
+/// All shards of `x` on its first device: `(n·s, …)`.
 #[track_caller]
 pub fn gather(x: &Tensor) -> Tensor {
     match x.device() {
@@ -59,7 +62,7 @@ pub fn gather(x: &Tensor) -> Tensor {
     }
 }
 
-/// The sum of the parts on the first device: `(s, …)`.
+/// The sum of the shards on the first device: `(s, …)`.
 #[track_caller]
 pub fn reduce(x: &Tensor) -> Tensor {
     match parts("reduce", x) {
@@ -68,14 +71,14 @@ pub fn reduce(x: &Tensor) -> Tensor {
     }
 }
 
-/// All parts of `x` on every device: `(n·s, …)` without an axis.
+/// All shards of `x` on every device: `(n·s, …)` without an axis.
 #[track_caller]
 pub fn allgather(x: &Tensor) -> Tensor {
     let (Ok((n, _)), Some(devices)) = (parts("allgather", x), x.device()) else { return refused("allgather", x) };
     x.reshape(with(&[1], x.shape())).expand(with(&[n], x.shape())).to(devices).replicated(0)
 }
 
-/// The sum of the parts, each device a part of it: `(s, …)` on axis 0. `s` must be a multiple of `n`.
+/// The sum of the shards, sharded itself: `(s, …)` on axis 0. `s` must be a multiple of `n`.
 #[track_caller]
 pub fn reduce_scatter(x: &Tensor) -> Tensor {
     reduced_parts("reduce_scatter", x)
@@ -96,7 +99,7 @@ fn reduced_parts(op: &str, x: &Tensor) -> Tensor {
     x.reshape(with(&[n, n, length / n], rest)).permute(order).to(devices).sum(1, false).reshape(part)
 }
 
-/// The sum of the parts on every device: `(s, …)` without an axis. `s` must be a multiple of `n`.
+/// The sum of the shards on every device: `(s, …)` without an axis. `s` must be a multiple of `n`.
 #[track_caller]
 pub fn allreduce(x: &Tensor) -> Tensor {
     allgather(&reduced_parts("allreduce", x))
@@ -113,7 +116,7 @@ fn with(lead: &[i64], rest: &[Dim]) -> Shape {
     lead.iter().map(|&dim| Dim::from(dim)).chain(rest.iter().cloned()).collect()
 }
 
-/// The number of devices and the shape of a part.
+/// The number of devices and the shape of a shard.
 #[track_caller]
 fn parts(op: &str, x: &Tensor) -> Result<(i64, Shape), Tensor> {
     let n = match (x.device(), x.axis()) {

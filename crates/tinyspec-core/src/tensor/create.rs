@@ -10,7 +10,7 @@ use tinyspec_ir::eval::from_storage;
 use tinyspec_ir::ops::Literal;
 use tinyspec_ir::{Arg, Builder, Const, DType, Dim, ErrorKind, Op, Shape};
 
-/// What a shape is written as: `[2, 3]`, `&sizes[..]`, `()` for a scalar, or a number for one axis.
+/// What can be passed as a shape: `[2, 3]`, `&sizes[..]`, `()` for a scalar, or a number for one axis.
 #[diagnostic::on_unimplemented(
     message = "expected a shape such as `[2, 3]`, found `{Self}`",
     label = "expected a shape"
@@ -77,7 +77,7 @@ pub trait Scalar: Copy {
     #[doc(hidden)]
     fn literal(self) -> Literal;
 
-    /// dtype of a tensor filled with it, where nothing else says one.
+    /// The default dtype of a tensor filled with it.
     const DTYPE: DType;
 }
 
@@ -133,9 +133,9 @@ impl Tensor {
         filled("ones", shape, 1f32, DType::F32)
     }
 
-    /// A tensor of shape `()` with one value, which is data: kernels do not depend on it. But where nothing but views of it
-    /// are summed, as in the specification's `arange`, the sum is compiled for the number, as long as this line of the
-    /// program has written no more than three. It may stand beside tensors of any device.
+    /// A tensor of shape `()` with one value, which is data: kernels do not depend on it. An exception is a sum of
+    /// nothing but views of it, as in the specification's `arange`: it is compiled for the number, until this line of
+    /// the program has produced more than three. It combines with tensors on any device.
     #[track_caller]
     pub fn scalar<T: Element>(value: T) -> Tensor {
         literal(Location::caller(), value).unwrap_or_else(Tensor::failed)
@@ -150,7 +150,7 @@ impl Tensor {
         })
     }
 
-    /// A value of this tensor's shape and dtype everywhere.
+    /// A tensor of this tensor's shape and dtype, filled with one value.
     #[track_caller]
     pub fn full_like(&self, value: impl Scalar) -> Tensor {
         match self.node() {
@@ -171,7 +171,7 @@ impl Tensor {
         self.full_like(1)
     }
 
-    /// `0, 1, … n - 1` as i32, or as i64 where i32 does not reach.
+    /// `0, 1, … n - 1` as i32, or as i64 if i32 cannot hold them.
     #[track_caller]
     pub fn arange(n: impl Into<Dim>) -> Tensor {
         let n = n.into();

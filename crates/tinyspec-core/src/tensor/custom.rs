@@ -1,18 +1,18 @@
-//! Code in the language of the device's compiler, within a kernel.
+//! Custom code in the language of the device's compiler, within a kernel.
 
 use super::{Tensor, apply};
 use std::panic::Location;
 use tinyspec_ir::{Arg, Builder, Op};
 
 impl Tensor {
-    /// This value, by code of one's own where the device's compiler has a language for it (the spec's Custom).
+    /// This value, computed by custom code if the device's compiler has a language for it (the spec's Custom).
     ///
-    /// On the CPU the code is the body of a function of LLVM IR over the operands `%0`, `%1`, …, which broadcast to one
-    /// shape. `{r}` stands for the type of the result and `{0}`, `{1}`, … for those of the operands, `{r.name}` and
-    /// `{0.name}`, … for the ends of the names that intrinsics have for them; such code works on whole vectors, code
-    /// without these marks on one element. bf16 and 8-bit floats are integers of their bits, bool is `i1`.
+    /// On the CPU the code is the body of a function in LLVM IR over the operands `%0`, `%1`, …, which broadcast to one
+    /// shape. `{r}` stands for the type of the result and `{0}`, `{1}`, … for those of the operands; `{r.name}` and
+    /// `{0.name}`, … stand for their suffixes in the names of intrinsics. Code with these placeholders works on whole
+    /// vectors, code without them on one element. bf16 and 8-bit floats are integers of their bits, bool is `i1`.
     ///
-    /// Devices without such a language, and gradients, take the value itself.
+    /// Devices without such a language, and gradients, use the value itself.
     ///
     /// ```
     /// # use tinyspec_core::Tensor;
@@ -24,7 +24,7 @@ impl Tensor {
     /// # Ok::<(), tinyspec_core::Error>(())
     /// ```
     ///
-    /// Code that cannot be read is an error when the kernel is compiled, with what the compiler says of it.
+    /// Invalid code is an error when the kernel is compiled, with the compiler's message.
     ///
     /// # Safety
     /// The code becomes part of the kernel: it must compute this value from the operands, and do nothing else.

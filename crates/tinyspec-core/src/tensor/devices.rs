@@ -1,4 +1,4 @@
-//! Where a tensor's value is: on a device, or on a tuple of devices.
+//! The device of a tensor's value, or the tuple of devices.
 
 use super::{Tensor, apply};
 use crate::device::device;
@@ -7,7 +7,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Device, ErrorKind, Op};
 
-/// What names a device, or a tuple of devices.
+/// What can be passed as a device, or as a tuple of devices.
 pub trait IntoDevice {
     /// The device as graphs name it.
     ///
@@ -83,8 +83,8 @@ impl<T: AsRef<str>, const N: usize> IntoDevice for &[T; N] {
 }
 
 impl Tensor {
-    /// The value on another device; on a tuple of devices it is cut along axis 0, an equal part a device ("Multi-Device
-    /// Collectives" of the spec). `cpu:1`, `cpu:2`, … are devices beside `cpu` with memory of their own.
+    /// The value on another device; on a tuple of devices it is sharded evenly along axis 0 ("Multi-Device Collectives"
+    /// of the spec). `cpu:1`, `cpu:2`, … are further devices like `cpu`, with memory of their own.
     ///
     /// ```
     /// # use tinyspec_core::Tensor;
@@ -114,8 +114,8 @@ impl Tensor {
         })
     }
 
-    /// The axis that a tuple of devices cuts the value along; `None` where each device has all of it, and on one device.
-    /// What a Function gives of such values is known once it is computed.
+    /// The axis along which the value is sharded over a tuple of devices; `None` if each device has all of it, and on
+    /// one device. For results of a Function it is known once they are computed.
     pub fn axis(&self) -> Option<usize> {
         let node = self.node().ok()?;
         let axis = match node.shards() {
@@ -125,7 +125,7 @@ impl Tensor {
         axis.map(|axis| axis as usize)
     }
 
-    /// For a value that is cut along `axis` into parts of length 1, all of them equal: the part, which every device has.
+    /// For a value that is sharded along `axis` into equal shards of length 1: that shard, replicated on every device.
     #[track_caller]
     pub fn replicated(&self, axis: usize) -> Tensor {
         let location = Location::caller();

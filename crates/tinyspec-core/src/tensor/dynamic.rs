@@ -15,7 +15,7 @@ pub enum Argument {
     Tensors(Vec<Tensor>),
     /// A whole number.
     Int(i64),
-    /// Whole numbers: also axes and shapes.
+    /// Whole numbers, such as axes and shapes.
     Ints(Vec<i64>),
     /// A float.
     Float(f64),
@@ -27,14 +27,14 @@ pub enum Argument {
     AllAxes,
     /// A word.
     Text(String),
-    /// What is left out.
+    /// An omitted argument.
     Nothing,
     /// A struct of options: the fields that are given, by name. They hold no tensors.
     Options(Vec<(String, Argument)>),
 }
 
 impl Argument {
-    /// For the table; tensors become the next of `nodes`.
+    /// Converts it for the method table; tensors become the next of `nodes`.
     fn lowered(&self, nodes: &mut impl Iterator<Item = NodeId>) -> MethodArg {
         match self {
             Argument::Tensor(_) => nodes.next().map_or(MethodArg::Nothing, MethodArg::Tensor),
@@ -67,7 +67,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// When there is no such method (with the nearest one), the arguments do not fit, or the method refuses them.
+    /// When there is no such method (the error suggests the nearest one), the arguments do not fit, or the method
+    /// refuses them.
     #[track_caller]
     pub fn call(name: &str, arguments: &[Argument]) -> Result<Vec<Tensor>> {
         let tensors: Vec<&Tensor> = arguments

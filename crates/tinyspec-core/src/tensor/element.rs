@@ -1,4 +1,4 @@
-//! Rust types that tensors are made of and read into.
+//! Rust types of tensor elements.
 
 use crate::Result;
 use tinyspec_ir::DType;
@@ -16,7 +16,7 @@ pub trait Element: Copy + Send + Sync + std::fmt::Debug + sealed::Sealed + 'stat
     #[doc(hidden)]
     fn bytes(data: &[Self]) -> &[u8];
 
-    /// `count` elements from what `read` puts into memory.
+    /// `count` elements, whose memory `read` fills.
     #[doc(hidden)]
     fn collect(count: usize, read: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<Vec<Self>>;
 }

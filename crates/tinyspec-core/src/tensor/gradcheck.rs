@@ -1,14 +1,14 @@
-//! Gradients compared with differences of the function itself.
+//! Checks gradients against finite differences.
 
 use super::{Tensor, grad_or_zeros};
 use crate::{Error, Result};
 use std::panic::Location;
 use tinyspec_ir::{DType, ErrorKind};
 
-/// How closely [`gradcheck`] looks.
+/// The precision of [`gradcheck`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GradcheckOptions {
-    /// How far an element is moved to both sides.
+    /// The step of the central differences.
     pub step: f64,
     /// The difference that is allowed, whatever the size of a derivative.
     pub absolute: f64,
@@ -22,8 +22,8 @@ impl Default for GradcheckOptions {
     }
 }
 
-/// Compares the gradient of `function` for each of `inputs` with central differences, in f64: all elements of the result,
-/// weighed differently, make the loss. The function must be smooth at the inputs.
+/// Compares the gradient of `function` for each of `inputs` with central differences, in f64: the loss is a weighted
+/// sum of all elements of the result. The function must be smooth at the inputs.
 ///
 /// ```
 /// # use tinyspec_core::{GradcheckOptions, Tensor, gradcheck};
@@ -33,8 +33,8 @@ impl Default for GradcheckOptions {
 /// ```
 ///
 /// # Errors
-/// When a derivative differs, with the input, the element and both values; when the inputs are no f64; or what the function
-/// or its gradient reports.
+/// When a derivative differs, with the input, the element and both values; when the inputs are not f64; or the error of
+/// the function or its gradient.
 #[track_caller]
 pub fn gradcheck(function: impl Fn(&[Tensor]) -> Tensor, inputs: &[&Tensor], options: GradcheckOptions) -> Result<()> {
     let location = Location::caller();
@@ -52,7 +52,7 @@ pub fn gradcheck(function: impl Fn(&[Tensor]) -> Tensor, inputs: &[&Tensor], opt
         let result = function(tensors).cast(DType::F64);
         let sizes = result.sizes()?;
         let count: usize = sizes.iter().product();
-        // No two elements have one weight, and none has a simple one.
+        // All weights differ, and none is a round number.
         let weights: Vec<f64> = (0..count).map(|position| 0.5 + (position as f64 * 0.618_033_988_75).fract()).collect();
         Ok((result * Tensor::from_vec(weights, &sizes)).sum(.., false))
     };

@@ -9,17 +9,18 @@ use std::panic::Location;
 use tinyspec_ir::ops::LiteralKind;
 use tinyspec_ir::{Builder, DType, Dim, NodeId, for_each_method};
 
-/// What may stand for a tensor among arguments: a tensor, or a number, which takes the dtype of its neighbour.
+/// What can be passed as an operand: a tensor, or a number, which takes the dtype of the other operand.
 #[diagnostic::on_unimplemented(
     message = "expected a tensor or a number, found `{Self}`",
     label = "expected a tensor or a number"
 )]
 pub trait Operand {
-    /// The node; a number becomes a constant of the dtype `like` if that can hold its kind, and has to hold its value.
+    /// The node; a number becomes a constant of the dtype `like` if that can hold its kind, and must then represent its
+    /// value.
     #[doc(hidden)]
     fn import(&self, builder: &mut LazyBuilder, like: DType) -> Result<NodeId>;
 
-    /// The dtype that a number beside it takes, if this is a tensor.
+    /// If this is a tensor, the dtype that a number as the other operand takes.
     #[doc(hidden)]
     fn own_dtype(&self) -> Option<DType> {
         None
@@ -66,14 +67,14 @@ macro_rules! numbers {
 }
 numbers!(f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool);
 
-/// The number of a round: `for (i, part) in parts.iter().enumerate()`.
+/// An iteration count, as in `for (i, part) in parts.iter().enumerate()`.
 impl Operand for usize {
     fn import(&self, builder: &mut LazyBuilder, like: DType) -> Result<NodeId> {
         (*self as i64).import(builder, like)
     }
 }
 
-/// What a list of axes is written as: `-1`, `[0, 2]`, or `..` for all of them.
+/// What can be passed as axes: `-1`, `[0, 2]`, or `..` for all of them.
 #[diagnostic::on_unimplemented(
     message = "expected an axis, axes such as `[0, 1]`, or `..` for all, found `{Self}`",
     label = "expected axes"
@@ -119,7 +120,7 @@ impl IntoAxes for &[i64] {
     }
 }
 
-/// No type implements it. Without [`Tensor::clamp`], rustc would find `Ord::clamp` and explain that instead.
+/// No type implements it. Without [`Tensor::clamp`], rustc would find `Ord::clamp` and report that instead.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(message = "tensors have no method `clamp`: it is called `clip`", label = "write `clip`")]
 pub trait NotClip {}
@@ -129,7 +130,7 @@ impl Tensor {
     pub fn clamp<N: NotClip>(&self, _: N, _: N) {}
 }
 
-/// A method call: collects its arguments, keeps the first error among them.
+/// A method call: collects its arguments, and the first error among them.
 pub(super) struct Call {
     builder: LazyBuilder,
     op: &'static str,
@@ -142,12 +143,12 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Of the method `op`, which errors are to name: what it is composed of is not what the user wrote.
+    /// A call of the method `op`, which errors name, rather than the ops that it is composed of.
     pub fn new(op: &'static str, location: &'static Location<'static>) -> Call {
         Call { builder: LazyBuilder::new(location), op, location, method: None, error: None, results: 1 }
     }
 
-    /// Of a row of the method table: the name and all parameters that are no tensors say what it does to its operands.
+    /// A call of a row of the method table: its name and the parameters other than tensors determine what it computes.
     fn of_row(op: &'static str, location: &'static Location<'static>) -> Call {
         Call { method: Some(Method::new(op)), ..Call::new(op, location) }
     }
@@ -159,12 +160,12 @@ impl Call {
         }
     }
 
-    /// The node of an argument; after an error any number will do.
+    /// The node of an argument; after an error, an arbitrary number.
     pub fn operand(&mut self, operand: impl Operand, like: DType) -> NodeId {
         match operand.import(&mut self.builder, like) {
             Ok(node) => node,
             Err(error) => {
-                // What has a line refused something before this call.
+                // An error with a line is from an earlier call.
                 let error = if error.location().is_none() { error.in_op(self.op) } else { error };
                 self.error.get_or_insert(error.at(self.location));
                 NodeId(0)
@@ -194,7 +195,7 @@ impl Call {
         }
     }
 
-    /// What the graph says of the operands.
+    /// Inspects the operands.
     pub fn look<T>(&mut self, look: impl FnOnce(&mut LazyBuilder) -> tinyspec_ir::Result<T>) -> Result<T> {
         self.build(look)
     }
@@ -234,15 +235,15 @@ impl Call {
 }
 
 macro_rules! method {
-    // Written by hand (`create`, `random`): their dtype and key have defaults.
+    // Hand-written in `create` and `random`, since their dtype and key have defaults.
     ($(#[$meta:meta])* full $($rest:tt)*) => {};
     ($(#[$meta:meta])* zeros $($rest:tt)*) => {};
     ($(#[$meta:meta])* ones $($rest:tt)*) => {};
     ($(#[$meta:meta])* arange $($rest:tt)*) => {};
     ($(#[$meta:meta])* uniform $($rest:tt)*) => {};
     ($(#[$meta:meta])* randn $($rest:tt)*) => {};
-    // A number takes the dtype of the other choice, and beside another number that of its own type: the condition's says
-    // nothing of it.
+    // A number takes the dtype of the other choice, or of its own type if both are numbers; the condition's dtype does
+    // not matter.
     ($(#[$meta:meta])* where_($condition:ident: tensor, $x:ident: tensor, $y:ident: tensor) -> tensor = $($path:ident)::+) => {
         $(#[$meta])*
         #[track_caller]

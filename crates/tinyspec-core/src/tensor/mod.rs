@@ -51,8 +51,9 @@ use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Op};
 /// Methods and operators never panic and need no `?`: a wrong operation gives a tensor that carries its error with the
 /// caller's line, and reading it ([`Tensor::realize`], [`Tensor::to_vec`], [`Tensor::item`]) returns that error.
 ///
-/// A number on the right of an operator has any type and takes the tensor's dtype. On the left it is an `f64`, an `i32` or a
-/// `bool`, so that a literal needs no suffix; of another type it is converted, or stands on the right.
+/// A number on the right of an operator may have any type, and takes the tensor's dtype. On the left it must be an
+/// `f64`, an `i32` or a `bool`, so that a literal needs no suffix; numbers of other types are converted, or go on the
+/// right.
 ///
 /// ```
 /// # use tinyspec_core::Tensor;
@@ -72,7 +73,7 @@ enum Inner {
 }
 
 impl Tensor {
-    /// A handle of a node that is new, or of a tensor's.
+    /// A handle of a new node, or of one that is already a tensor.
     pub(crate) fn from_node(node: Arc<Node>) -> Tensor {
         Tensor(Inner::Node(Handle::of_tensor(node)))
     }
@@ -97,7 +98,8 @@ impl Tensor {
         }
     }
 
-    /// Data that the library made for a caller, who gets no tensor of them: they live as long as a gradient may need them.
+    /// Marks data that the library made and that the caller gets no tensor of: they live as long as a gradient may need
+    /// them.
     pub(crate) fn internal(self) -> Tensor {
         match self.0 {
             Inner::Node(node) => Tensor(Inner::Node(Handle::new(node.into_node().internal()))),
@@ -113,12 +115,12 @@ impl Tensor {
         }
     }
 
-    /// dtype of the elements; `void` of a tensor that carries an error.
+    /// dtype of the elements; `void` if the tensor carries an error.
     pub fn dtype(&self) -> DType {
         self.node().map_or(DType::Void, |node| node.props.dtype)
     }
 
-    /// The shape; `()` of a tensor that carries an error.
+    /// The shape; `()` if the tensor carries an error.
     pub fn shape(&self) -> &[Dim] {
         match &self.0 {
             Inner::Node(node) => &node.props.shape,
@@ -129,7 +131,7 @@ impl Tensor {
     /// The shape as numbers.
     ///
     /// # Errors
-    /// The error that the tensor carries, or that a dim has a name and no number.
+    /// The error that the tensor carries, or that a dim is named.
     pub fn sizes(&self) -> Result<Vec<usize>> {
         let node = self.node()?;
         let number = |dim: &Dim| dim.as_const().and_then(|number| usize::try_from(number).ok());
@@ -153,15 +155,15 @@ impl Tensor {
         self.node().ok().and_then(|node| node.device())
     }
 
-    /// Its value is computed.
+    /// Whether its value is computed.
     pub fn is_realized(&self) -> bool {
         self.node().is_ok_and(|node| node.is_realized())
     }
 
-    /// Binds this handle to a new state with the value `value`; clones keep what they saw.
+    /// Binds this handle to a new state with the value `value`; clones keep the old one.
     ///
-    /// Where nobody has the old state any more, neither a clone nor a lazy tensor that was made of it, its memory is
-    /// overwritten when the new one is computed: then only what differs is written.
+    /// If nothing refers to the old state any more, neither a clone nor a lazy tensor derived from it, its memory is
+    /// overwritten when the new one is computed, and only changed elements are written.
     ///
     /// `value` must have this tensor's dtype and a shape that broadcasts to its shape.
     #[track_caller]
@@ -189,19 +191,19 @@ impl Tensor {
         }
     }
 
-    /// How many states in a row wait to be computed, counted up to `most`.
+    /// The number of successive states that are not computed yet, counted up to `most`.
     pub(crate) fn waiting_states(&self, most: usize) -> usize {
         let mut node = self.node().ok().cloned();
         let mut count = 0;
         while let Some(state) = node.take().filter(|node| count < most && node.op == Op::After) {
-            // Of what is computed there are no sources.
+            // A computed node has no sources.
             node = state.with_sources(|sources| sources.first().cloned());
             count += usize::from(node.is_some());
         }
         count
     }
 
-    /// Address of the memory, if the tensor is computed, fits, and nobody else sees it.
+    /// Address of the memory, if the tensor is computed, has this dtype, shape and device, and is unshared.
     pub(crate) fn exclusive_memory(&mut self, dtype: DType, shape: &[Dim], device: &Arc<Device>) -> Option<*mut u8> {
         let Inner::Node(node) = &mut self.0 else { return None };
         let fits = node.props.dtype == dtype && *node.props.shape == *shape;

@@ -1,4 +1,4 @@
-//! NumPy's files of one array (feature `npy`).
+//! NumPy's `.npy` files (feature `npy`).
 
 use super::Tensor;
 use crate::file::{Durability, folder_of, remove_abandoned_drafts, replace};
@@ -12,7 +12,7 @@ fn failed(path: &Path, reason: impl std::fmt::Display) -> Error {
     Error::File { path: path.display().to_string(), reason: reason.to_string() }
 }
 
-/// Types in the file, without their byte order, and what they are here.
+/// Types of the format, without their byte order, and their dtypes.
 macro_rules! by_type {
     ($name:expr, $callback:ident, $otherwise:expr) => {
         match $name {
@@ -67,7 +67,7 @@ impl Tensor {
     /// The array of an `.npy` file, of any byte order and layout, on the default device.
     ///
     /// # Errors
-    /// When the file cannot be read, is damaged, or holds what has no dtype here.
+    /// When the file cannot be read, is damaged, or has an unsupported dtype.
     #[track_caller]
     pub fn load_npy(path: impl AsRef<Path>) -> Result<Tensor> {
         let path = path.as_ref();
@@ -75,7 +75,7 @@ impl Tensor {
         if !has_sound_shape(&bytes) {
             return Err(failed(path, "the shape in its header is not one of NumPy's, or of too many elements"));
         }
-        // The reader's own words are those of a parser.
+        // The reader's own messages are those of a parser.
         let no_header =
             |_| failed(path, "its header is not one of NumPy's: it is not a `.npy` file, or damaged or cut off");
         let file = NpyFile::new(&bytes[..]).map_err(no_header)?;
@@ -88,7 +88,7 @@ impl Tensor {
         for &size in file.shape() {
             sizes.push(i64::try_from(size).map_err(|_| failed(path, format!("an axis of {size}")))?);
         }
-        // A damaged header must not ask for memory.
+        // A damaged header must not cause a huge allocation.
         let count = sizes.iter().try_fold(1i64, |count, &size| count.checked_mul(size));
         if count.is_none_or(|count| count > bytes.len() as i64) {
             return Err(failed(path, format!("{} bytes do not hold {sizes:?}", bytes.len())));
@@ -109,11 +109,11 @@ impl Tensor {
         by_type!(name, read, Err(failed(path, format!("its type `{kind}` is not supported"))))
     }
 
-    /// Writes the elements as an `.npy` file, which NumPy reads with `np.load`. It takes the place of an older file when it is
-    /// whole and on disk.
+    /// Writes the elements as an `.npy` file, which NumPy reads with `np.load`. It replaces an older file once it is
+    /// complete and on disk.
     ///
     /// # Errors
-    /// When the tensor carries an error or cannot be computed, its dtype is bf16 or a float of 8 bits, which NumPy has not
+    /// When the tensor carries an error or cannot be computed, its dtype is bf16 or an 8-bit float, which NumPy lacks
     /// (cast it), or the file cannot be written.
     #[track_caller]
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {

@@ -1,9 +1,9 @@
 //! Rust's operators, with tensors and numbers on either side.
 //!
-//! On the right stands a number of any type, on the left an `f64`, an `i32` or a `bool`: with a second type of a kind rustc
-//! could not infer the type of a literal, and would refuse `(1.0 - &x).sqrt()`. A `#[function]` wraps left operands in [`Left`], so
-//! that numbers of all types are allowed. A number that was passed to a `#[function]` is a `&Tensor` in its body, and `&rate` a
-//! `&&Tensor`.
+//! The right operand may be a number of any type, the left one an `f64`, an `i32` or a `bool`: with two float types,
+//! rustc could not infer the type of a literal, and would refuse `(1.0 - &x).sqrt()`. A `#[function]` wraps left
+//! operands in [`Left`], so that numbers of all types are allowed. A number that was passed to a `#[function]` is a
+//! `&Tensor` in its body, and `&rate` a `&&Tensor`.
 
 use super::Tensor;
 use super::methods::{Call, Operand};
@@ -60,7 +60,7 @@ macro_rules! operators {
             }
         }
 
-        // One type of a kind, so that a literal on the left needs no suffix.
+        // One type of each kind, so that a literal on the left needs no suffix.
         operators!(@left $trait $method $path f64 i32 bool Dim &Dim);
     )* };
     (@left $trait:ident $method:ident $path:ident $($left:ty)*) => { $(
@@ -164,7 +164,7 @@ impl Not for Tensor {
 
 macro_rules! assigning {
     ($($trait:ident $method:ident $operator:ident $path:ident;)*) => { $(
-        /// Binds this handle to the result; clones keep what they saw.
+        /// Binds this handle to the result; clones keep the old value.
         impl<R: Operand> std::ops::$trait<R> for Tensor {
             #[track_caller]
             fn $method(&mut self, other: R) {

@@ -18,8 +18,8 @@ pub fn set_seed(seed: u64) {
     *STATE.lock().unwrap_or_else(PoisonError::into_inner) = (seed, 0);
 }
 
-/// What the next random tensors follow from, u64 `[2]`: the seed, and how many keys were drawn from it. Saved and put back by
-/// [`set_random_state`] the same values come again; it says nothing to anything else.
+/// The state of the random number generator, u64 `[2]`: the seed, and how many keys were drawn from it. Restoring it by
+/// [`set_random_state`] repeats the same values. The contents are opaque.
 ///
 /// ```standalone_crate
 /// # use tinyspec_core::{Tensor, random_state, set_random_state, set_seed};
@@ -37,7 +37,7 @@ pub fn random_state() -> Tensor {
     Tensor::from_slice(&[seed, drawn], [2])
 }
 
-/// Random tensors made from now on are those that followed [`random_state`].
+/// Restores a state of [`random_state`]: random tensors made from now on are those that followed it.
 ///
 /// # Errors
 /// When it is not u64 `[2]`, or cannot be computed.
@@ -74,7 +74,7 @@ fn key_for(location: &'static Location<'static>, beside: Option<&Tensor>) -> Res
     })
 }
 
-/// What a draw from the next key builds, on the devices of `beside`.
+/// Draws from the next key, on the devices of `beside`.
 fn drawn(
     op: &str,
     location: &'static Location<'static>,
@@ -93,7 +93,7 @@ fn uniform(op: &str, location: &'static Location<'static>, shape: &Shape, low: f
 
 /// Draws from the seed of the process ([`set_seed`]): the same values on every device.
 impl Tensor {
-    /// A key that the process draws, a u64 scalar, for the methods that take one (`dropout_with`, …) and for functions.
+    /// The next key of the process, a u64 scalar, for methods that take one (`dropout_with`, …) and for functions.
     #[track_caller]
     pub fn random_key() -> Tensor {
         next_key(Location::caller()).unwrap_or_else(Tensor::failed)
@@ -127,7 +127,7 @@ impl Tensor {
         uniform("rand", Location::caller(), &shape.into_shape(), 0.0, 1.0)
     }
 
-    /// Whole numbers in `[low, high)`, as i32 where that reaches, else as i64.
+    /// Whole numbers in `[low, high)`, as i32 if that can hold them, else as i64.
     #[track_caller]
     pub fn randint(shape: impl IntoShape, low: i64, high: i64) -> Tensor {
         let shape = shape.into_shape();
@@ -167,7 +167,8 @@ impl Tensor {
         }
     }
 
-    /// 0, 1, … `n - 1` in random order (i32): what `permutation_with` gives for the next key, but sorted on the host.
+    /// 0, 1, … `n - 1` in random order (i32): the result of `permutation_with` for the next key, but sorted on the
+    /// host.
     ///
     /// ```standalone_crate
     /// # use tinyspec_core::{Tensor, set_seed};
@@ -194,13 +195,13 @@ impl Tensor {
         }
     }
 
-    /// 1 with the probability that each element is, else 0, in this dtype.
+    /// 1 with each element as its probability, else 0, in this dtype.
     #[track_caller]
     pub fn bernoulli(&self) -> Tensor {
         self.with_key("bernoulli", Location::caller(), |builder, x, key| draw::bernoulli(builder, x, key))
     }
 
-    /// Each element 0 with probability `p`, the others over `1 - p`, to be used in training only.
+    /// Zeroes each element with probability `p` and divides the others by `1 - p`. For training only.
     ///
     /// ```
     /// # use tinyspec_core::{Tensor, set_seed};
@@ -214,8 +215,9 @@ impl Tensor {
         self.with_key("dropout", Location::caller(), |builder, x, key| draw::dropout(builder, x, key, p))
     }
 
-    /// `count` positions along the last axis, drawn with probabilities as its elements (i32); without `replacement` they
-    /// differ. Where nothing is left that has a probability the position is -1: no element is ever drawn that has none.
+    /// `count` positions along the last axis (i32), drawn with probabilities proportional to its elements; without
+    /// `replacement` they are distinct. Elements of probability 0 are never drawn: once no others are left, the
+    /// position is -1.
     ///
     /// ```
     /// # use tinyspec_core::Tensor;

@@ -1,4 +1,4 @@
-//! From lazy to computed: everything that is asked for is scheduled as one graph.
+//! Computes lazy tensors, scheduling all requested values as one graph.
 
 use super::{Element, Tensor};
 use crate::device::Storage;
@@ -9,20 +9,20 @@ use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::{Device, ErrorKind};
 
-/// Computes several tensors as one graph: what they share is computed once, and their kernels may be shared.
+/// Computes several tensors as one graph: common subexpressions are computed once, and kernels may be shared.
 ///
 /// # Errors
-/// The first error that one carries, or what planning or running reports.
+/// The first error that a tensor carries, or that of planning or running.
 pub fn realize_all(tensors: &[&Tensor]) -> Result<()> {
     let nodes = tensors.iter().map(|tensor| tensor.node().cloned()).collect::<Result<Vec<_>>>()?;
     realize(&nodes)
 }
 
 impl Tensor {
-    /// Computes the value; this tensor and all its clones then are their buffer.
+    /// Computes the value; this tensor and all its clones then share its buffer.
     ///
     /// # Errors
-    /// The error that the tensor carries, or what planning or running reports.
+    /// The error that the tensor carries, or that of planning or running.
     pub fn realize(&self) -> Result<&Tensor> {
         realize_all(&[self])?;
         Ok(self)

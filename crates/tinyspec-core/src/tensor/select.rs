@@ -1,4 +1,5 @@
-//! Results whose size the data decide: they are read first, so these run at once and have no place in a Function.
+//! Results whose size depends on data: the data are read first, so these methods compute at once and cannot be part of
+//! a Function.
 
 use super::Tensor;
 use super::collectives::broadcast;
@@ -37,7 +38,7 @@ impl Tensor {
         chosen(self, mask).unwrap_or_else(|error| Tensor::failed(error.at(location)))
     }
 
-    /// Where the elements are that are not 0: a row of indices (i32) for each of them, computed at once.
+    /// The positions of nonzero elements: a row of indices (i32) for each of them, computed at once.
     ///
     /// ```
     /// # use tinyspec_core::Tensor;
@@ -61,7 +62,7 @@ fn chosen(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
     Ok(x.flatten(0, -1).take(beside(x, index)))
 }
 
-/// A row of indices for each element of `x` that is not 0.
+/// A row of indices for each nonzero element of `x`.
 #[track_caller]
 fn places(x: &Tensor) -> Result<Tensor> {
     let sizes = x.sizes()?;
@@ -78,7 +79,7 @@ fn places(x: &Tensor) -> Result<Tensor> {
     Ok(beside(x, rows))
 }
 
-/// `found` on the device of `tensor`; of a tuple of devices each has all of it.
+/// `found` on the device of `tensor`, or replicated on its tuple of devices.
 #[track_caller]
 pub(super) fn beside(tensor: &Tensor, found: Tensor) -> Tensor {
     match tensor.device() {
@@ -88,7 +89,7 @@ pub(super) fn beside(tensor: &Tensor, found: Tensor) -> Tensor {
     }
 }
 
-/// The positions, row-major, of what is true.
+/// The row-major positions of true elements.
 #[track_caller]
 pub(super) fn positions(mask: &Tensor) -> Result<Vec<i64>> {
     let mask = mask.to_vec::<bool>()?;

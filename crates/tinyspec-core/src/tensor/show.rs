@@ -1,5 +1,5 @@
-//! Tensors in print. `Display` is laid out as NumPy does: columns aligned, few digits, the middle of what is large left
-//! out. `Debug` is one line with all digits.
+//! Prints tensors. `Display` has NumPy's layout: aligned columns, few digits, the middle of large tensors omitted.
+//! `Debug` is one line with all digits.
 
 use super::Tensor;
 use std::fmt;
@@ -9,17 +9,17 @@ use tinyspec_ir::{DType, float};
 struct Limits {
     /// Tensors of more elements are shortened.
     whole: usize,
-    /// Axes of more than twice as many elements show so many at both ends, if shortened.
+    /// If shortened, longer axes show this many elements at both ends.
     ends: usize,
 }
 
-/// Of `Display`.
+/// The limits of `Display`.
 const PAGE: Limits = Limits { whole: 1000, ends: 3 };
-/// Of `Debug`.
+/// The limits of `Debug`.
 const LINE: Limits = Limits { whole: 0, ends: 3 };
-/// Columns of a line, with the bracket or comma at its end.
+/// Columns of a line, including the bracket or comma at its end.
 const WIDTH: usize = 75;
-/// Digits after the point, unless the format says how many.
+/// The most digits after the point, unless the format says how many.
 const DIGITS: usize = 8;
 
 impl fmt::Debug for Tensor {
@@ -44,7 +44,7 @@ impl fmt::Debug for Tensor {
     }
 }
 
-/// As NumPy prints an array, with commas; `{:.3}` says how many digits a float has after the point.
+/// NumPy's format, with commas; `{:.3}` sets the number of digits after the point.
 ///
 /// ```
 /// # use tinyspec_core::Tensor;
@@ -74,7 +74,7 @@ impl fmt::Display for Tensor {
         };
         let is_bool = self.dtype() == DType::Bool;
         let texts = if is_bool { texts.iter().map(|text| capital(text)).collect() } else { texts };
-        // Bools of an array take as much as the longer one, whether it is there or not.
+        // Bools of an array are as wide as `False`, even if all are true.
         let least = if is_bool && !sizes.is_empty() { "False".len() } else { 0 };
         let width = texts.iter().map(|text| text.chars().count()).fold(least, usize::max);
         let text = |position: usize| {
@@ -105,7 +105,7 @@ impl Tensor {
             ($($dtype:ident $type:ty),*) => { match self.dtype() {
                 $(DType::$dtype => Elements::Others(self.to_vec::<$type>()?.iter().map(<$type>::to_string).collect()),)*
                 DType::F64 => Elements::Floats(self.to_vec()?),
-                // Narrow floats are shown as what they convert to.
+                // Narrow floats are shown as f32.
                 _ => Elements::Floats(self.cast(DType::F32).to_vec::<f32>()?.into_iter().map(f64::from).collect()),
             } };
         }
@@ -119,7 +119,8 @@ fn shortest(value: f64, dtype: DType) -> f64 {
     match dtype {
         DType::F64 => value,
         DType::F32 => format!("{}", value as f32).parse().unwrap_or(value),
-        // Whole numbers in full, but of f16, for which NumPy has its own way: 448 of f8e4m3 is no 450.
+        // Whole numbers are shown in full, except for f16, for which NumPy has its own rule: 448 in f8e4m3 is not shown
+        // as 450.
         dtype if dtype != DType::F16 && value.fract() == 0.0 => value,
         _ => {
             let bits = float::to_bits(dtype, value);
@@ -156,7 +157,8 @@ impl Digits {
     }
 }
 
-/// From this magnitude on numbers have exponents: a power of ten that the dtype tells from its neighbours, up to 1e8.
+/// From this magnitude on, numbers have exponents: the largest power of ten, up to 1e8, that the dtype can distinguish
+/// from its neighbours.
 fn greatest_without_exponent(dtype: DType) -> f64 {
     match dtype {
         DType::F64 => 1e8,
@@ -165,7 +167,7 @@ fn greatest_without_exponent(dtype: DType) -> f64 {
     }
 }
 
-/// The number as the dtype holds it; small floats are shown as the f32 that they are.
+/// The number rounded to the dtype; small floats are shown as f32.
 fn rounded(value: f64, dtype: DType) -> f64 {
     match dtype {
         DType::F64 => value,
@@ -174,7 +176,7 @@ fn rounded(value: f64, dtype: DType) -> f64 {
     }
 }
 
-/// Texts of floats, all with as many digits as the one that needs most.
+/// Formats floats, all with as many digits as the one that needs most.
 fn floats(values: &[f64], dtype: DType, precision: Option<usize>) -> Vec<String> {
     let magnitudes = values.iter().map(|value| value.abs()).filter(|value| value.is_finite() && *value != 0.0);
     let (least, greatest) = magnitudes
@@ -187,7 +189,7 @@ fn floats(values: &[f64], dtype: DType, precision: Option<usize>) -> Vec<String>
     let fraction = width(|digits| digits.fraction.len());
     let exponent = width(|digits| digits.exponent.as_ref().map_or(0, |e| e.trim_start_matches('-').len())).max(2);
     if scientific {
-        // Digits that only other numbers need are those of the number itself, not zeros.
+        // Digits that only other numbers need are the number's own digits, not zeros.
         let finite = |&value: &f64| value.is_finite().then(|| Digits::of(value, dtype, true, Some(fraction)));
         digits = values.iter().map(finite).collect();
     }
@@ -201,13 +203,13 @@ fn floats(values: &[f64], dtype: DType, precision: Option<usize>) -> Vec<String>
                 format!("{}{point}{:0<fraction$}e{sign}{power:0>exponent$}", digits.whole, digits.fraction)
             }
             (Some(digits), None) if precision == Some(0) => digits.whole.clone(),
-            // The points of one column are below each other.
+            // Aligns the decimal points of a column.
             (Some(digits), None) => format!("{}.{:<fraction$}", digits.whole, digits.fraction),
         };
     values.iter().zip(&digits).map(text).collect()
 }
 
-/// The positions along an axis that are shown; `None` stands for what is left out.
+/// The positions along an axis that are shown; `None` stands for those omitted.
 fn shown_of(size: usize, total: usize, limits: &Limits) -> Vec<Option<usize>> {
     if total <= limits.whole || size <= 2 * limits.ends + usize::from(limits.whole == 0) * 2 {
         return (0..size).map(Some).collect();
@@ -215,7 +217,7 @@ fn shown_of(size: usize, total: usize, limits: &Limits) -> Vec<Option<usize>> {
     (0..limits.ends).map(Some).chain([None]).chain((size - limits.ends..size).map(Some)).collect()
 }
 
-/// Every position that is shown, ascending.
+/// Visits every position that is shown, in ascending order.
 fn visit(sizes: &[usize], limits: &Limits, start: usize, found: &mut impl FnMut(usize)) {
     let total = sizes.iter().product();
     walk(sizes, total, limits, start, found);
@@ -233,7 +235,7 @@ fn walk(sizes: &[usize], total: usize, limits: &Limits, start: usize, found: &mu
 struct Layout<'a> {
     sizes: &'a [usize],
     limits: Limits,
-    /// Over several lines.
+    /// Whether it spans several lines.
     is_page: bool,
     text: &'a dyn Fn(usize) -> String,
 }
@@ -248,7 +250,7 @@ impl Layout<'_> {
         let stride: usize = inner.iter().product();
         let total = self.sizes.iter().product();
         f.write_str("[")?;
-        // Columns that the line has so far.
+        // Columns of the line so far.
         let mut column = depth + 1;
         for (number, position) in shown_of(size, total, &self.limits).into_iter().enumerate() {
             let text = match position {
@@ -260,7 +262,7 @@ impl Layout<'_> {
             let width = text.chars().count();
             if number > 0 {
                 if self.is_page && !inner.is_empty() {
-                    // Matrices are a blank line apart, what is more, more.
+                    // One blank line between matrices, more between tensors of higher rank.
                     write!(f, ",{}{:indent$}", "\n".repeat(inner.len()), "", indent = depth + 1)?;
                 } else if self.is_page && column + width > WIDTH - 1 - depth.min(WIDTH / 2) {
                     write!(f, ",\n{:indent$}", "", indent = depth + 1)?;

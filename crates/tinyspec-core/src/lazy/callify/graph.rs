@@ -7,13 +7,13 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Graph, NodeId, Op, Props, Result};
 
-/// Nodes of a graph with its gradients, for each without them, about.
+/// The approximate growth of a graph by its gradients.
 const WITH_GRADIENTS: usize = 3;
 
 /// The stateless graph of a walk.
 pub(crate) struct Callified {
     pub graph: Graph,
-    /// One a root.
+    /// One per root.
     pub outputs: Vec<NodeId>,
 }
 
@@ -21,19 +21,19 @@ pub(crate) struct Callified {
 #[derive(Default)]
 pub(crate) struct Opened {
     pub graph: Graph,
-    /// One a root.
+    /// One per root.
     pub outputs: Vec<NodeId>,
-    /// One an entry of the walk.
+    /// One per entry of the walk.
     pub entries: Vec<NodeId>,
     /// The lazy or computed tensor behind a node.
     pub origins: FxHashMap<NodeId, Arc<Node>>,
-    /// Copies of tensors that nobody may have any more.
+    /// Copies of tensors that may no longer exist.
     pub copies: FxHashMap<NodeId, Identity>,
     /// Params whose values are gone.
     pub gone: Vec<NodeId>,
     /// Numbers that the program may change, of runs in the past.
     pub numbers: Vec<NodeId>,
-    /// Calls a function that is compiled once for all sizes.
+    /// Whether it calls a function that is compiled once for all sizes.
     pub has_ranged: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Opened {
 enum Apart<'a> {
     /// None: equal nodes are merged.
     Nothing,
-    /// All that may be tensors of the program: the floats.
+    /// All that may be tensors of the program: floats.
     Floats,
     /// All that are tensors of the program. The slice says which entries gradients flow through.
     Tensors(&'a mut Opening, &'a [bool]),
@@ -56,7 +56,7 @@ impl Walk {
         Ok(Callified { outputs: self.outputs(&nodes), graph })
     }
 
-    /// As [`Walk::build`], for a history: there is a node for each entry that may be a tensor to somebody.
+    /// As [`Walk::build`], for a history: there is a node for each entry that may be a tensor of the program.
     pub fn program(&self) -> Result<Program> {
         let mut graph = Graph::new();
         graph.reserve(self.entries.len());
@@ -64,7 +64,7 @@ impl Walk {
         Ok(Program::new(graph, self.outputs(&nodes), nodes))
     }
 
-    /// As [`Walk::build`], with what was computed opened, where it depends on something of `wanted`.
+    /// As [`Walk::build`], with the histories of computed values that depend on one of `wanted`.
     pub fn open(&self, wanted: &[Arc<Node>]) -> Result<Opened> {
         let mut graph = Graph::new();
         graph.reserve(WITH_GRADIENTS * self.entries.len());
@@ -103,7 +103,7 @@ impl Walk {
                     is_tensor || node.literal().is_some()
                 }
             };
-            // What stands for another node's value.
+            // A node for the value of another one.
             let standing = |graph: &mut Graph, value: NodeId| if is_apart { twin(graph, value) } else { Ok(value) };
             let new = match (node.op, &node.arg, leaf) {
                 (.., &Some(slot)) => match &mut apart {
@@ -135,7 +135,7 @@ impl Walk {
                         (Some(body), _) => body.inline(graph, &arguments),
                         (None, _) => Ok(vec![]),
                     };
-                    // A mistake in the arguments shows inside: it was made where the function is called.
+                    // An error inside the body is due to the arguments, so it gets the line of the call.
                     let elements = elements.map_err(|error| error.at_known(node.location))?;
                     if let Some(location) = node.location {
                         graph.locate_from(first, location.into());
@@ -173,7 +173,7 @@ impl Walk {
     }
 }
 
-/// A node apart with the value of another one, which it is made of.
+/// A separate node with the same value.
 pub(crate) fn twin(graph: &mut Graph, value: NodeId) -> Result<NodeId> {
     let shape = graph.props(value).shape.clone();
     let shape = graph.shape(&shape)?;

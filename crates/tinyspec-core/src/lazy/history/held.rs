@@ -20,15 +20,15 @@ pub(crate) struct Held {
 pub(crate) enum Holding {
     /// It may be a loss: until its gradient is taken.
     Loss,
-    /// The library computed it on its own, so the program may still take gradients with respect to its inputs.
+    /// The library computed it unrequested, so the program may still take gradients with respect to its inputs.
     Unrequested,
     /// Some of its inputs could not be computed again: data that were new, such as a batch, or detached values.
     Data,
 }
 
 impl Holding {
-    /// How many tensors of a thread hold their inputs at the same time, and how many bytes of these and of programs that led from one
-    /// to the next, at most, but always the newest; the oldest is released first.
+    /// The limits per thread: the number of tensors that hold their inputs, and the bytes of these inputs and of the
+    /// programs that led from one to the next. The oldest is released first, the newest never.
     fn most(self) -> (usize, u64) {
         match self {
             Holding::Loss => (16, 1 << 30),
@@ -65,7 +65,7 @@ impl Holders {
 #[derive(Default)]
 struct Queue {
     holders: VecDeque<Weak<Held>>,
-    /// Of their inputs and programs; those of dropped holders are counted until the queue is full.
+    /// Bytes of their inputs and programs, including dropped holders until the queue is full.
     bytes: u64,
 }
 
@@ -148,7 +148,7 @@ fn release_all() -> bool {
 }
 
 impl Held {
-    /// Holds the inputs of a run whose program, of so many bytes, no other run has.
+    /// Holds the inputs of a run. `program` is the size of its program if no other run shares that.
     pub fn new(holding: Holding, inputs: impl Iterator<Item = Arc<Node>>, program: u64) -> Arc<Held> {
         let inputs: Vec<Arc<Node>> = inputs.collect();
         let bytes = inputs.iter().fold(program, |total: u64, input| total.saturating_add(input.bytes()));

@@ -1,10 +1,11 @@
-//! How a computed tensor came about, for gradients that are asked for after its value was read.
+//! Records how a computed tensor was derived, for gradients that are requested after its value was read.
 //!
-//! A history holds the program that ran, which the plan has anyway, who the tensors were that it met, and weak references
-//! to its inputs and to what else the caller had a tensor of. What is gone is computed again from its own history, as far as
-//! that goes back. Inputs that could not be computed again are kept alive: buffers that the library made for a caller who
-//! cannot keep them, such as that of a number that was passed, and, [within limits](Held), new and detached data. A scalar is
-//! likely to be differentiated, so it holds the inputs of its run.
+//! A history holds the program that ran, which the plan has anyway, the identities of the tensors that it met, and weak
+//! references to its inputs and to intermediate values that the caller had tensors of. A value that is gone is
+//! recomputed from its own history, as far as that goes back. Inputs that could not be recomputed are kept alive:
+//! buffers that the library made for a caller who cannot keep them, such as that of a number that was passed, and,
+//! [within limits](Held), new and detached data. A scalar is likely to be differentiated, so it holds the inputs of its
+//! run.
 
 mod held;
 mod opening;
@@ -23,8 +24,8 @@ use crate::lazy::{Body, Walk, within};
 use std::sync::{Arc, LazyLock, Weak};
 use tinyspec_ir::{Const, ContentHash, DType, Dim, NodeId, Op};
 
-/// Computations in a row that are remembered, and bytes of their programs, if they have programs of their own. A loop that computes a
-/// state from the one before it stays bounded.
+/// The most successive runs to remember, and the most bytes of programs that no other run shares. They bound a loop
+/// that computes each state from the one before.
 const GENERATIONS: u32 = 64;
 const BYTES: u64 = 64 << 20;
 
@@ -33,21 +34,21 @@ pub(crate) struct History {
     program: Arc<Program>,
     /// The inputs, by slot.
     inputs: Vec<Input>,
-    /// Who stood for the entries of the program.
+    /// The identities of the entries of the program.
     met: Vec<Identity>,
-    /// Values that the caller had tensors of: one may outlive what it was made of, if it is read later than the result.
+    /// Values that the caller had tensors of. One that is read later than the result may outlive its inputs.
     had: Vec<(NodeId, Weak<Node>)>,
     /// The named dims of the program, whose slots come after those of the inputs.
     dims: Vec<Dim>,
     /// The function that was called.
     body: Option<Arc<Body>>,
-    /// Keeps alive the inputs that could not be computed again.
+    /// Keeps alive the inputs that could not be recomputed.
     #[expect(dead_code, reason = "owned for its inputs")]
     data: Option<Arc<Held>>,
     generation: u32,
-    /// Bytes of the program if no other run has it, as of one that wrote at an offset which changes.
+    /// Bytes of the program if no other run shares it, like that of a write at a changing offset.
     own_bytes: u64,
-    /// The same of all that is remembered.
+    /// The same, summed over everything that is remembered.
     bytes: u64,
 }
 
@@ -61,7 +62,7 @@ pub(crate) struct Computed {
 
 struct Input {
     node: Weak<Node>,
-    /// The node itself where the caller has no tensor of it to keep: a number that was passed, a key of random values.
+    /// The node itself if the caller has no tensor of it: a number that was passed, a key of random values.
     kept: Option<Arc<Node>>,
     /// A node with its value among the data that the history keeps alive.
     value: Weak<Node>,
@@ -71,7 +72,7 @@ struct Input {
     past: Past,
 }
 
-/// Where an input came from.
+/// The origin of an input.
 enum Past {
     Data,
     Computed(Computed),
@@ -96,9 +97,9 @@ impl History {
         Ok(History { met, had, ..History::of(program, walk.leaf_nodes().zip(walk.new_leaves()))? })
     }
 
-    /// The run that computes `roots`, with equal tensors apart: plans compute them once, and a gradient asks for one of them. Numbers and
-    /// parts in `changing` become inputs, so that runs which differ only in them share a program. None where what the roots need is being
-    /// overwritten.
+    /// The run that computes `roots`. Equal tensors stay separate: plans compute them once, but a gradient is taken
+    /// with respect to one of them. Numbers and parts in `changing` become inputs, so that runs which differ only in
+    /// these share a program. `None` if something that the roots need is being overwritten.
     ///
     /// # Errors
     /// None for nodes that [`tinyspec_ir::derive()`] has accepted.
@@ -128,19 +129,20 @@ impl History {
         History::of_tensors(std::slice::from_ref(tensor), &Changing::default())
     }
 
-    /// Of inputs and whether they are new: such data are kept alive, as they may be a batch, which the program is about to drop.
+    /// A history with these inputs, each with whether it is new. New data are kept alive, as they may be a batch that
+    /// the program is about to drop.
     fn of<'a>(program: &Arc<Program>, inputs: impl Iterator<Item = (&'a Arc<Node>, bool)>) -> Result<History> {
         let (mut generation, mut bytes) = (0, 0);
         let mut data = vec![];
         let inputs = inputs
             .zip(0..)
             .map(|((node, is_new), slot)| {
-                // A part is read in place or copied: it stays lazy, and its past is that of the whole tensor.
+                // A part is read in place or copied: it stays lazy, and its history is that of the whole tensor.
                 let is_part = !matches!(node.op, Op::Const | Op::Buffer) && node.is_lazy();
                 let computed = if is_part { Computed::of_part(node)? } else { node.computed() };
                 let value = match &computed {
                     _ if is_part || node.is_loop_carried() => None,
-                    // No gradient follows how it was computed.
+                    // No gradient follows its history.
                     Some(_) if !program.reaches(slot) => node.as_data(),
                     None if node.op == Op::Detach || is_new => Some(node.clone()),
                     _ => None,
@@ -175,7 +177,7 @@ impl History {
         Ok(History { program, inputs, met, had, dims, body: None, data, generation, own_bytes: 0, bytes })
     }
 
-    /// Whether what is computed of its results remembers it.
+    /// Whether values computed from its results remember it.
     fn is_remembered(&self) -> bool {
         self.generation + 1 < GENERATIONS && self.bytes < BYTES
     }
@@ -203,7 +205,7 @@ impl History {
         Ok(Arc::new(history))
     }
 
-    /// The result of a root, by its position; none where no gradient flows through it: it is data.
+    /// The result of a root, by its position; `None` if no gradient flows through it, so that it is data.
     pub fn result(self: &Arc<History>, position: usize) -> Option<Computed> {
         let output = *self.program.outputs.get(position)?;
         self.program.flows(position).then(|| Computed { history: self.clone(), output, held: None })
@@ -240,13 +242,14 @@ impl Input {
         self.kept.as_ref().filter(|node| node.op == Op::Const)?.literal()
     }
 
-    /// The tensor, if it still has its value, and how that was computed. A number has no tensor: a gradient writes it anew.
+    /// The tensor, if it still has its value, and how that was computed. A number has no tensor: a gradient emits it as
+    /// a constant again.
     fn now(&self) -> (Option<Arc<Node>>, Option<Computed>) {
         if self.number().is_some() {
             return (None, None);
         }
         let held = [self.kept.clone(), self.node.upgrade(), self.value.upgrade()];
-        // A part is read where the whole tensor lies.
+        // A part is read in place from the whole tensor.
         let node = held.into_iter().flatten().find(|node| !within(node).0.is_overwritten());
         let past = match (&node, &self.past) {
             (Some(node), Past::Computed(computed)) if !node.is_realized() => Some(computed.clone()),
@@ -259,7 +262,8 @@ impl Input {
 }
 
 impl Computed {
-    /// How a part is made of the whole tensor; none where that is being overwritten. It is elsewhere in each run, so its offsets are data.
+    /// How a part derives from the whole tensor; `None` if that is being overwritten. Its offsets change from run to
+    /// run, so they are data.
     fn of_part(part: &Arc<Node>) -> Result<Option<Computed>> {
         let windows = moved_windows(part)?;
         let Some(mut history) = History::of_tensors(std::slice::from_ref(part), &windows)? else { return Ok(None) };

@@ -1,4 +1,5 @@
-//! Back along histories: computed tensors in a graph for gradients, as far as these depend on what is asked for.
+//! Follows histories backwards: adds computed tensors to a graph for gradients, as far as they depend on the wanted
+//! tensors.
 
 use super::{Computed, GENERATIONS, History, Past};
 use crate::lazy::callify::{param, twin};
@@ -10,21 +11,21 @@ use tinyspec_ir::eval::identity;
 use tinyspec_ir::function::inline_known;
 use tinyspec_ir::{Arg, Builder, Error, ErrorKind, Graph, NodeId, Op, Result};
 
-/// Opens computed tensors in a graph, where they depend on one that is asked for.
+/// Opens computed tensors in a graph if they depend on a wanted one.
 pub(crate) struct Opening {
     wanted: FxHashSet<Who>,
-    /// Age of the oldest tensor that is asked for: what is older does not depend on any.
+    /// Age of the oldest wanted tensor: older nodes depend on none of them.
     oldest: u64,
     /// Nodes of the graph, by the tensors that they stand for.
     known: FxHashMap<Who, NodeId>,
     /// The same for values that no gradient flows through. Another path to the same tensor may still be opened.
     data: FxHashMap<Who, NodeId>,
-    /// What depends on something that is asked for, by run and result.
+    /// Whether a result depends on a wanted tensor, by run and result.
     depends: FxHashMap<(*const History, NodeId), bool>,
     next_slot: u32,
     /// The tensors that were found on the way.
     pub origins: Vec<(NodeId, Arc<Node>)>,
-    /// Copies of tensors that were met by a program, and that nobody may have any more.
+    /// Copies of tensors that a program met and that may no longer exist.
     pub copies: Vec<(NodeId, Identity)>,
     /// Params that stand for values that are gone.
     pub gone: Vec<NodeId>,
@@ -40,7 +41,7 @@ pub(crate) fn oldest(wanted: &[Arc<Node>]) -> u64 {
     wanted.iter().map(age).min().unwrap_or_default()
 }
 
-/// A step back: a result to compute, or a value to take as it is.
+/// A step back: a result to recompute, or a value to take as it is.
 enum Step {
     Compute(Computed, Option<Arc<Node>>),
     /// The input of this slot, by its Param in the program.
@@ -65,19 +66,19 @@ impl Opening {
         }
     }
 
-    /// The node of the graph that stands for a tensor already.
+    /// The node that already represents a tensor in the graph.
     pub fn known(&self, tensor: &Node) -> Option<NodeId> {
         self.known.get(&tensor.who()).copied()
     }
 
-    /// `new` stands for `node` in the graph.
+    /// Records that `new` represents `node` in the graph.
     pub fn meet(&mut self, node: &Node, new: NodeId) {
         if node.identity().is_tensor() {
             self.known.insert(node.who(), new);
         }
     }
 
-    /// How a computed tensor came about; a Param for data and for what does not depend on anything that is asked for.
+    /// The derivation of a computed tensor; a Param for data and for values that depend on no wanted tensor.
     ///
     /// # Errors
     /// When it lies too far back.
@@ -103,7 +104,7 @@ impl Opening {
             };
             match tensor {
                 Some(tensor) => self.origins.push((node, tensor)),
-                // What is computed again is a copy already.
+                // Only a Param is a gone value; a recomputed one is a copy.
                 None if graph.op(node) == Op::Param => self.gone.push(node),
                 None => {}
             }
@@ -133,10 +134,10 @@ impl Opening {
         if flows { &mut self.known } else { &mut self.data }.insert(who, node);
     }
 
-    /// Whether gradients of a computed tensor reach something else that is asked for.
+    /// Whether gradients of a computed tensor reach another wanted tensor.
     ///
     /// # Errors
-    /// When that is forgotten.
+    /// When its history is no longer remembered.
     fn depends(&mut self, computed: &Computed) -> Result<bool> {
         let Computed { history, output, .. } = computed;
         let key = (Arc::as_ptr(history), *output);
@@ -167,7 +168,8 @@ impl Opening {
         Ok(depends)
     }
 
-    /// Everything that `tensor` was made of and that is not in the graph, by age, and whether gradients flow through it.
+    /// Everything that `tensor` derives from and that is not in the graph, by age, and whether gradients flow through
+    /// it.
     ///
     /// # Errors
     /// As [`Opening::depends`].
@@ -231,13 +233,13 @@ impl Opening {
         tensors.filter_map(|(node, who)| Some((node, self.value(&who, flows)?))).collect()
     }
 
-    /// A result, from inputs that are known.
+    /// Recomputes a result from known inputs.
     fn compute(&mut self, graph: &mut Graph, computed: &Computed, flows: bool) -> Result<NodeId> {
         let Computed { history, output, .. } = computed;
         let program = &history.program;
         let lost = || Error::new(ErrorKind::Verify, "grad", "a program without a result");
         if let Some(body) = &history.body {
-            // What is not needed may be any value.
+            // Unneeded arguments may have any value.
             let argument = |input: &super::Input| match self.value(&input.who, false) {
                 Some(known) => known,
                 None => graph.constant(identity(Op::Add, input.dtype)),

@@ -1,21 +1,21 @@
-//! What ran, as a gradient sees it.
+//! A program that ran, as gradients see it.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::OnceLock;
 use tinyspec_ir::{Arg, DType, Graph, NodeId, Op};
 
-/// A program with a node for each tensor that it may have met, equal or not. Its runs share it.
+/// A program with a separate node for each tensor that it may have met, even if equal. Its runs share it.
 pub(crate) struct Program {
     pub graph: Graph,
-    /// One a root.
+    /// One per root.
     pub outputs: Vec<NodeId>,
-    /// One an entry of the walk.
+    /// One per entry of the walk.
     pub entries: Vec<NodeId>,
-    /// Nodes that are tensors to whoever has these, by number, and their entries of the walk.
+    /// Nodes that may be tensors of the program, and their entries of the walk.
     pub tensors: Vec<(NodeId, u32)>,
-    /// Which outputs a gradient flows through, once that was asked.
+    /// Which outputs a gradient flows through, computed on demand.
     flowing: OnceLock<Vec<bool>>,
-    /// The slots of the inputs that gradients of some output flow to, once that was asked.
+    /// The slots of the inputs that gradients of some output flow to, computed on demand.
     reached: OnceLock<FxHashSet<u32>>,
 }
 
@@ -27,7 +27,7 @@ impl Program {
         Program { graph, outputs, entries, tensors, flowing: OnceLock::new(), reached: OnceLock::new() }
     }
 
-    /// Bytes that it needs, about.
+    /// Its approximate size in bytes.
     pub fn bytes(&self) -> usize {
         self.graph.bytes() + 5 * self.outputs.len() + 4 * self.entries.len() + 8 * self.tensors.len()
     }
@@ -38,7 +38,7 @@ impl Program {
         Some(self.tensors[place].1 as usize)
     }
 
-    /// Whether an output is made of something that a gradient may be asked for.
+    /// Whether an output derives from something that may have a gradient.
     pub fn flows(&self, output: usize) -> bool {
         let flowing = self.flowing.get_or_init(|| {
             let graph = &self.graph;
@@ -89,8 +89,8 @@ impl Program {
     }
 }
 
-/// Whether no gradient goes on to the sources of a node. That of a kernel without one is asked for, and refused, whether its result was
-/// read or not.
+/// Whether no gradient goes on to the sources of a node. A kernel without a gradient does not count, so that a gradient
+/// is refused whether its result was read or not.
 pub(crate) fn ends_gradients(op: Op, dtype: DType) -> bool {
     op == Op::Detach || dtype.is_int() || dtype == DType::Bool
 }

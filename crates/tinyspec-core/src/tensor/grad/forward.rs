@@ -121,7 +121,7 @@ fn key(opened: &Opened, values: &[(NodeId, Value)]) -> ContentHash {
             true => (op, graph.dtype(node)).hash(&mut hasher),
             false => (op, graph.arg(node), sources).hash(&mut hasher),
         }
-        // What terms are chosen against, and arguments of Functions, which may do that.
+        // Numbers that terms are compared with, and arguments of Functions, which may be used that way.
         let deciding = match op {
             Op::Where => sources.get(2..).unwrap_or_default(),
             Op::Function => sources,

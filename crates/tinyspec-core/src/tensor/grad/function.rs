@@ -21,7 +21,7 @@ struct Gradients {
     tuple: Arc<Node>,
     /// Positions of its arguments in [`Forward`].
     arguments: Vec<u32>,
-    /// One a wanted tensor.
+    /// One per wanted tensor.
     gradients: Vec<Option<Gradient>>,
 }
 

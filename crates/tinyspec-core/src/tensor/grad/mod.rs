@@ -1,4 +1,4 @@
-//! Gradients of lazy tensors: the graph of the loss goes through the language's gradient and comes back lazy.
+//! Gradients of lazy tensors: the graph of the loss is differentiated, and the result becomes lazy nodes again.
 
 mod forward;
 mod function;
@@ -146,7 +146,7 @@ struct Call<'a> {
 struct Derived {
     /// Nodes before this one are of the forward pass.
     written: usize,
-    /// One a wanted tensor.
+    /// One per wanted tensor.
     gradients: Vec<Option<NodeId>>,
 }
 
