@@ -37,7 +37,7 @@ pub fn expand(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
                 let Arg::Reduce { op, .. } = *graph.arg(node) else { continue };
                 reduce(graph, op, sources[0], &loops, axes, &tiled)?
             }
-            // A tile is in all iterations at once: it waits for none of them.
+            // A tile is in all iterations at once, so it waits for no single one.
             Op::After => {
                 let waits = graph.sources(node).iter().zip(&sources).filter(|(old, _)| axis_of(**old).is_none());
                 let sources: SmallVec<[NodeId; 4]> = waits.map(|(_, &new)| new).collect();
@@ -76,11 +76,11 @@ fn tile_axis(graph: &mut Graph, range: NodeId, axis: usize, rank: usize) -> Resu
     graph.add(Op::Reshape, &[numbers, dims], Arg::None)
 }
 
-/// The loops first, into a tile of accumulators; across the tile after that.
+/// Reduces over the loops first, into a tile of accumulators, and then across the tile.
 fn reduce(graph: &mut Graph, op: Op, value: NodeId, loops: &[NodeId], axes: Axes, tiled: &[NodeId]) -> Result<NodeId> {
     let mut value = value;
     if !axes.is_empty() {
-        // A value that is the same in every trip is still counted once a trip.
+        // A value that is the same in every trip still counts once per trip.
         let mut dims = match tinyspec_ir::dim::static_shape(&graph.props(value).shape) {
             Some(dims) if dims.len() == tiled.len() => dims,
             _ => SmallVec::from_elem(1, tiled.len()),

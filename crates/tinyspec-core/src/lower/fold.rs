@@ -1,4 +1,4 @@
-//! Folds that every rebuilding pass makes on the way: conditions that the intervals decide.
+//! Folds that every rebuilding pass applies: conditions that are decided by intervals.
 
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result, eval};
@@ -62,7 +62,7 @@ pub(crate) fn conjuncts(graph: &Graph, gate: NodeId) -> SmallVec<[NodeId; 4]> {
     found
 }
 
-/// The value that leaves others as they are: what a Reduce starts from.
+/// The identity element of a Reduce.
 pub(crate) fn identity(graph: &mut Graph, op: Op, dtype: DType) -> NodeId {
     graph.constant(eval::identity(op, dtype))
 }

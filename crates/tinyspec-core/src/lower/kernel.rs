@@ -1,5 +1,5 @@
-//! A kernel through the stages, from range form to what a compiler takes: Optimize, Expand, Select, Linearize, and its
-//! part of Plan. Verifiers run in between, in debug builds and where `TINYSPEC_VERIFY=1` asks for them.
+//! Lowers a kernel from range form to the input of a compiler: Optimize, Special, Expand, Select, Linearize, the loop
+//! passes, and its part of Plan. Verifiers run in between in debug builds and under `TINYSPEC_VERIFY=1`.
 
 use super::optimize::{CopyKernel, Scheduled, Scheduler, Space, scatter};
 use super::pass::{self, Observe, checked};
@@ -14,7 +14,7 @@ use tinyspec_ir::{Arg, AxisType, Builder, DType, Dim, Error, ErrorKind, Graph, N
 /// # Errors
 /// When the kernel is not in range form.
 pub fn lower_kernel(graph: &mut Graph, sink: NodeId, name: &str, target: &Target) -> Result<LinearKernel> {
-    // Only what this kernel needs: the passes' tables are as long as the graph.
+    // A graph of its own, since the passes' tables are as long as the graph.
     let mut own = Graph::new();
     let roots = own.import(graph, &[sink], |_, _| Ok(None))?;
     let sink = roots.first().copied().unwrap_or(sink);
@@ -27,19 +27,19 @@ pub fn lower_kernel(graph: &mut Graph, sink: NodeId, name: &str, target: &Target
     stages(scheduler, &space, name, &mut |_, _, _| {})
 }
 
-/// Whether the axes of a kernel have their types already: one that adds at places by AtomicAdd was made for workgroups.
+/// Whether the axes of a kernel already have their types: a kernel with AtomicAdds was built for workgroups.
 pub fn is_ordered(graph: &Graph, sink: NodeId) -> bool {
     graph.reachable(&[sink]).iter().any(|&node| graph.op(node) == Op::AtomicAdd)
 }
 
-/// A kernel in range form as those that follow each other where workgroups cannot: what adds to places that data name
-/// finds them empty.
+/// Divides a kernel in range form where workgroups cannot wait for each other: a scatter must find its buffer
+/// initialised, which takes a kernel of its own.
 ///
 /// # Errors
 /// When the kernel is not in range form.
 pub fn apart(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<SmallVec<[NodeId; 2]>> {
     let two = match &target.workgroups {
-        // Each of the two would look for the values of named dims behind the buffers that it uses itself.
+        // Each of the two would expect the values of named dims after its own buffers.
         Some(limits) if !loops::has_dims(graph, sink) => scatter::apart(graph, sink, limits)?,
         _ => None,
     };
@@ -125,7 +125,7 @@ pub(crate) fn all_stages(
     Ok((copied, kernel))
 }
 
-/// How many buffers the kernel of a scheduler is given: one a Param, also where the lowering finds one unused.
+/// How many buffers the kernel of a scheduler takes: one per Param, even if lowering finds it unused.
 fn params_of(scheduler: &Scheduler) -> Result<usize> {
     checked("rangeify", || verify::ranges(scheduler.graph(), scheduler.kernel().sink))?;
     Ok(params(scheduler.graph(), scheduler.kernel().sink))
@@ -152,7 +152,7 @@ pub(crate) fn hand_written_stages(
     Ok(kernel)
 }
 
-/// Lowers a kernel whose axes have their types already.
+/// Lowers a kernel whose axes already have their types.
 ///
 /// # Errors
 /// When the kernel is not in the form that Optimize leaves.
@@ -206,7 +206,7 @@ fn finish_observed(
     })
 }
 
-/// Whether a loop stands before the GLOBAL range, as one that copies what all its trips read.
+/// Whether there is a loop before the GLOBAL Range, such as one that packs what all of its trips read.
 pub(crate) fn has_prologue(kernel: &LinearKernel) -> bool {
     let graph = &kernel.graph;
     let mut order = graph.sources(kernel.linear).iter().copied();
@@ -222,7 +222,7 @@ pub(crate) fn trips(graph: &Graph, sink: NodeId) -> Dim {
     bound.cloned().unwrap_or_else(|| Dim::from(1))
 }
 
-/// Trips of the GLOBAL Range in the order of a Linear, at most.
+/// The most trips of the GLOBAL Range of a Linear.
 pub(crate) fn most_trips(graph: &Graph, linear: NodeId) -> usize {
     let range = graph.sources(linear).iter().find(|&&node| is_global(graph, node));
     let most = range.and_then(|&range| graph.props(graph.source(range, 0)).interval.int());
@@ -233,7 +233,7 @@ fn is_global(graph: &Graph, node: NodeId) -> bool {
     matches!(graph.arg(node), Arg::Range { axis: AxisType::Global, .. }) && graph.op(node) == Op::Range
 }
 
-/// Buffers that a kernel is given: one more than the greatest slot of a Param, and one for the named dims.
+/// The number of buffers that a kernel takes: one more than the greatest slot of a Param, and one for the named dims.
 pub(crate) fn params(graph: &Graph, sink: NodeId) -> usize {
     let live = graph.reachable(&[sink]);
     let slots = live.iter().filter_map(|&node| param_slot(graph, node));

@@ -1,10 +1,10 @@
 //! Linearize: the execution order of a kernel, with its loops ("Lowering Pipeline").
 //!
-//! A node stands in the innermost loop among the Ranges it depends on, so what a loop does not change is computed
-//! outside of it; but for reads of places that may not be there unless the loop has a trip (`places.rs`). Within a loop the order is that of a walk from the effects down to their sources: a value is made
-//! right before its first use, which keeps few of them alive at once. Exceptions are orders that keep even fewer alive
-//! (`pressure.rs`), and long chains, which are interleaved (`interleave.rs`).
-//! Effects under one condition become blocks (`conditions.rs`).
+//! A node is placed in the innermost loop among the Ranges it depends on, so loop-invariant values are hoisted, except
+//! reads of elements that may not exist unless the loop has a trip (`guarded_reads.rs`). Within a loop the order is
+//! that of a walk from the effects down to their sources: a value is computed right before its first use, which keeps
+//! live ranges short. Exceptions are orders that shorten them further (`pressure.rs`), and long chains, which are
+//! interleaved (`interleave.rs`). Effects under one condition become blocks (`conditions.rs`).
 
 mod conditions;
 mod interleave;
@@ -27,7 +27,7 @@ pub fn linearize(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     let loops = Loops::new(graph, &live, &order)?;
     let places = places::places(graph, &live, &order);
     let (partners, effects) = (pressure::partners(graph, &order), pressure::effects(graph, &order));
-    // One list a loop, the last one for what is in none.
+    // One list per loop, the last one for nodes outside all loops.
     let mut bodies: Vec<Vec<NodeId>> = vec![Vec::new(); live.ranges.len() + 1];
     let mut done = vec![false; graph.len()];
     let mut stack: Vec<(NodeId, usize)> = vec![(sink, 0)];
@@ -56,7 +56,7 @@ pub fn linearize(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     conditions::listed(graph, &loops, &live, &bodies)
 }
 
-/// Constants and shapes are written where they are used; a Range opens where its loop stands.
+/// Whether a node is an instruction of its own. Constants and shapes are operands; a Range opens its loop.
 fn is_listed(graph: &Graph, node: NodeId) -> bool {
     match graph.op(node) {
         Op::Const | Op::Range => false,
@@ -101,7 +101,7 @@ impl Loops {
         Ok(Loops { ends, depths: around.iter().map(|set| set.count_ones()).collect() })
     }
 
-    /// The innermost of the open loops, or the place for what is in none.
+    /// The innermost of the open loops, or the index of the list for nodes outside all loops.
     fn innermost(&self, open: RangeSet) -> usize {
         let open = (0..self.depths.len()).filter(|range| open >> range & 1 == 1);
         open.max_by_key(|&range| self.depths[range]).unwrap_or(self.depths.len())

@@ -1,13 +1,13 @@
-//! Which loops a node is inside of: the Ranges it depends on that no End or Reduce has closed.
+//! The loops that a node is in: the Ranges it depends on that no End or Reduce has closed.
 
 use tinyspec_ir::{Arg, Builder, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
 
-/// Trips of a Range, where they are a number.
+/// The trip count of a Range, if it is constant.
 pub(crate) fn trips(graph: &Graph, range: NodeId) -> Option<i64> {
     graph.as_int(graph.source(range, 0)).and_then(|trips| i64::try_from(trips).ok())
 }
 
-/// Trips of a Range, over the named dims.
+/// The trip count of a Range, over the named dims.
 pub(crate) fn bound(graph: &Graph, range: NodeId) -> Option<Dim> {
     graph.props(graph.source(range, 0)).value.as_deref()?.first().cloned()
 }
@@ -45,7 +45,7 @@ impl Live {
         Ok(live)
     }
 
-    /// The set of a node as it follows from those of its sources.
+    /// Computes the set of a node from those of its sources.
     pub fn follow(&mut self, graph: &Graph, node: NodeId) {
         let set = graph.sources(node).iter().fold(0, |set, &source| set | self.of(source));
         self.sets[node.index()] = match graph.op(node) {
@@ -56,7 +56,7 @@ impl Live {
         };
     }
 
-    /// The node is computed inside of these Ranges, whether it depends on them or not.
+    /// Places a node inside these Ranges, whether it depends on them or not.
     pub fn put(&mut self, node: NodeId, set: RangeSet) {
         self.sets[node.index()] = set;
     }

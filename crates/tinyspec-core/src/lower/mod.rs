@@ -22,8 +22,8 @@ pub(crate) mod terms;
 use tinyspec_backends::Target;
 use tinyspec_ir::DType;
 
-/// Lanes of a kernel's vectors: as many as its smallest type in memory allows, but narrow types do not set the pace
-/// for wide ones.
+/// The number of lanes of a kernel's vectors: as many as its smallest type in memory allows. Among types of several
+/// sizes, those narrower than 4 bytes count as 4, so that they do not spread wide ones over too many registers.
 pub(crate) fn lanes(target: &Target, dtypes: impl Iterator<Item = DType>) -> usize {
     let sizes: Vec<usize> = dtypes.map(DType::size).collect();
     let least = sizes.iter().copied().min().unwrap_or(1);

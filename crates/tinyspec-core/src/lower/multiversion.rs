@@ -1,9 +1,9 @@
-//! Kernels over named dims, in parts of known size: loops over whole blocks, whose insides every other stage vectorises and
-//! tiles, and over what is left of them.
+//! Divides kernels over named dims into parts of known size: loops over whole blocks, whose insides the other stages
+//! vectorise and tile, and remainder loops.
 //!
-//! A Reduce over `n` terms is `op(Σ over n / b blocks of b terms, Σ over n mod b terms)` within its kernel. An output loop
-//! becomes several kernels, for ever smaller blocks; those that have no block in a call are not launched. A loop that a sum
-//! is carried along stays one, over blocks of which the last may be cut off.
+//! A Reduce over `n` terms is `op(Σ over n / b blocks of b terms, Σ over n mod b terms)` within its kernel. An output
+//! loop becomes several kernels, for ever smaller blocks; those without a block in a call are not launched. A loop that
+//! carries a scan stays one loop over blocks, the last of which may be partial.
 
 mod cut;
 
@@ -19,16 +19,16 @@ use tinyspec_ir::{Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Result};
 
 /// Terms of a Reduce in a block, and elements of a contiguous output.
 const RUN: i64 = 64;
-/// Rows of an output in a block, and in one of what that leaves.
+/// Rows of an output in a block, and in a block of the remainder.
 const ROWS: [i64; 2] = [64, 8];
 
-/// A kernel, and how many blocks it has in a call: in one without any it does nothing.
+/// A kernel, and its number of blocks in a call. If there are none, it does nothing.
 pub(crate) struct Part {
     pub sink: NodeId,
     pub blocks: Dim,
 }
 
-/// The kernel in parts; one without named dims is its only one.
+/// The parts of a kernel; a kernel without named dims is its only part.
 ///
 /// # Errors
 /// When it is not in range form.
@@ -51,7 +51,7 @@ fn blocks(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<SmallVec<[
         return Ok(whole(sink));
     }
     let sink = windows::simplify(graph, sink)?;
-    // What is carried from trip to trip needs the trips in their order.
+    // A loop-carried value needs the trips in order.
     let mut reduces = Reduces::new(graph, sink);
     let mut along: SmallVec<[NodeId; 2]> = SmallVec::new();
     for node in graph.reachable(&[sink]) {
@@ -71,7 +71,7 @@ fn blocks(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<SmallVec<[
         return Ok(whole(if is_contiguous { nest.cut(graph, position, &total, RUN)? } else { sink }));
     }
     let blocks: &[i64] = if position + 1 == nest.ranges.len() { &[RUN, 1] } else { &[ROWS[0], ROWS[1], 1] };
-    // The outermost loop goes to the threads; workgroups are counted when a kernel is compiled.
+    // Threads share the outermost loop. Not so workgroups, whose number must be known when a kernel is compiled.
     let axis = if position == 0 && target.workgroups.is_none() { AxisType::Global } else { AxisType::Loop };
     let (mut parts, mut before) = (SmallVec::new(), None);
     for &block in blocks {
@@ -93,7 +93,7 @@ fn length(graph: &Graph, range: NodeId) -> Option<Dim> {
     dim.as_const().is_none().then(|| dim.clone())
 }
 
-/// `start + block · outer + inner`, with what there is of it.
+/// `start + block · outer + inner`, without the parts that are absent.
 fn place(graph: &mut Graph, start: &Dim, outer: Option<(NodeId, i64)>, inner: Option<NodeId>) -> Result<NodeId> {
     let mut sum: Option<NodeId> = None;
     let outer = match outer {
@@ -113,19 +113,19 @@ fn place(graph: &mut Graph, start: &Dim, outer: Option<(NodeId, i64)>, inner: Op
     Ok(sum.unwrap_or_else(|| graph.index(0)))
 }
 
-/// What the Ranges of Reduces become. Reduces that share a loop go on to.
+/// The replacements for the Ranges of Reduces. Reduces that share a loop continue to do so.
 struct Reduces {
     next_range: u32,
-    /// By old Range: that over blocks, that within one, and that over what is left.
+    /// By old Range: the Range over blocks, the one within a block, and the one over the remainder.
     ranges: FxHashMap<NodeId, [NodeId; 3]>,
-    /// Ranges beside one over what is left, by those that are beside its blocks.
+    /// The copies of other Ranges of a Reduce for its remainder, by those for its blocks.
     beside: FxHashMap<NodeId, NodeId>,
-    /// Ranges that stay as they are.
+    /// Ranges that are left unchanged.
     whole: SmallVec<[NodeId; 2]>,
 }
 
-/// Terms of a Reduce in a block, if it may have several blocks: of a loop that makes one trip at most, others take what
-/// does not change in it to be there even if it makes none.
+/// The number of terms in a block of a Reduce, if it may have several blocks. Invariants of a loop with at most one
+/// trip would be hoisted, and evaluated even if the loop has none.
 fn run(total: &Dim) -> Option<i64> {
     const LEAST: i64 = 4;
     let most = total.bounds().1;
@@ -194,7 +194,7 @@ impl Reduces {
         graph.alu(op, &[first, second])
     }
 
-    /// The same loop once more.
+    /// A copy of a loop.
     fn beside(&mut self, graph: &mut Graph, range: NodeId) -> Result<NodeId> {
         if let Some(&known) = self.beside.get(&range) {
             return Ok(known);
@@ -228,8 +228,8 @@ struct Nest {
 }
 
 impl Nest {
-    /// With the position of the loop to cut: the innermost, along which what is stored lies side by side, else the outermost
-    /// that named dims bound.
+    /// The nest, and the position of the loop to cut: the innermost, along which stores are contiguous, or else the
+    /// outermost whose bound contains named dims.
     fn of(graph: &Graph, sink: NodeId) -> Option<(Nest, usize)> {
         let &[end] = graph.sources(sink) else { return None };
         let mut nest = Nest { body: end, ranges: SmallVec::new() };
@@ -249,7 +249,7 @@ impl Nest {
         next_range_id(graph, graph.reachable(&[&[self.body], &self.ranges[..]].concat()))
     }
 
-    /// The kernel from `start` on, over so many blocks of one size.
+    /// The kernel from `start` on, over `count` blocks of one size.
     fn part(
         &self,
         graph: &mut Graph,

@@ -1,4 +1,4 @@
-//! What a pass over a kernel is, the forms that passes take and leave, and how they are run: verified, shown and timed.
+//! Defines passes over a kernel and the forms that they take and leave, and runs them: verified, printed and timed.
 
 use crate::profile;
 use std::sync::LazyLock;
@@ -6,7 +6,7 @@ use tinyspec_backends::Target;
 use tinyspec_backends::settings;
 use tinyspec_ir::{Graph, NodeId, Result, verify};
 
-/// What is true of a kernel between two passes. Each form has a verifier, and an interpreter runs it.
+/// The form of a kernel between two passes. Each form has a verifier and an interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Values have shape `()`; loops are Ranges.
@@ -72,7 +72,7 @@ impl Stage {
 /// first pass, `scheduled` the kernel after its schedule has been applied.
 pub type Observe<'a> = dyn FnMut(&'static str, &Graph, NodeId) + 'a;
 
-/// Runs a verifier, where verifiers run.
+/// Runs a verifier, if verifiers are enabled.
 pub(crate) fn checked(stage: &str, check: impl FnOnce() -> Result<()>) -> Result<()> {
     if cfg!(debug_assertions) || profile::verifies() {
         check().map_err(|error| error.help(format!("this is a mistake of the compiler, found after {stage}")))?;
@@ -86,7 +86,7 @@ type Run = fn(&mut Graph, NodeId, &Target) -> Result<NodeId>;
 /// One pass over a kernel.
 #[derive(Debug)]
 pub struct Pass {
-    /// The row that it belongs to.
+    /// The stage that it belongs to.
     pub stage: Stage,
     /// Its unique name in text.
     pub name: &'static str,
@@ -112,7 +112,7 @@ static SHOWN: LazyLock<Vec<String>> = LazyLock::new(|| {
     named.ok().flatten().unwrap_or_default()
 });
 
-/// Is the result of this pass printed?
+/// Whether the result of this pass is printed.
 pub(crate) fn is_shown(name: &str) -> bool {
     profile::shows(profile::Level::Stages) || SHOWN.iter().any(|shown| shown == name)
 }
@@ -120,7 +120,7 @@ pub(crate) fn is_shown(name: &str) -> bool {
 /// Runs passes over a kernel and returns its new root. `observe` gets the name and the result of each pass that changed it.
 ///
 /// # Errors
-/// The error of a pass, or of the verifier after it where verifiers run.
+/// The error of a pass, or of the verifier after it.
 pub fn run(
     passes: &'static [Pass],
     graph: &mut Graph,

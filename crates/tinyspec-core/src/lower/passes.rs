@@ -1,10 +1,11 @@
 //! The passes over a program and over its kernels, in order, and the forms between them ("Lowering Pipeline").
 //!
-//! Passes over a tensor graph run before Rangeify cuts it into kernels: [`SIMPLIFY`] passes never weigh profit, [`DIVIDE`] passes
-//! divide what is too long for one kernel. [`SCHEDULE`] passes run over the kernels' Calls. A pass over a kernel takes it in one form and leaves it in another, or in the same
-//! one: [`CANONICAL`] passes, which never weigh profit, run before the schedule
-//! ([`Scheduler`](super::optimize::Scheduler)), [`LOWERING`] passes after it. No pass knows of any other. [`run_on_tensors`],
-//! [`run_on_schedule`] and [`run`] drive them: they verify the result of each, show it, and accumulate the time that each takes.
+//! Passes over a tensor graph run before Rangeify cuts it into kernels: [`SIMPLIFY`] passes never weigh profit,
+//! [`DIVIDE`] passes divide what is too long for one kernel. [`SCHEDULE`] passes run over the kernels' Calls. A pass
+//! over a kernel takes it in one form and leaves it in another or the same one: [`CANONICAL`] passes, which never weigh
+//! profit, run before the schedule ([`Scheduler`](super::optimize::Scheduler)), [`LOWERING`] passes after it. No pass
+//! knows of any other. [`run_on_tensors`], [`run_on_schedule`] and [`run`] drive them: they verify and print the result
+//! of each, and accumulate its time.
 
 pub use super::optimize::CANONICAL;
 pub use super::pass::{Form, INPUT, Observe, Pass, SCHEDULED, Stage, run};

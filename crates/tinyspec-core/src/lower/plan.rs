@@ -1,14 +1,14 @@
-//! Register/Memory Plan: which memory every value of a schedule and of a kernel lives in.
+//! Register/Memory Plan: assigns memory to the values of a schedule and of a kernel.
 //!
 //! Temporaries of a schedule share one arena by lifetime; LOCAL Buffers of a kernel share the scratch of a call.
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use tinyspec_ir::{AddrSpace, Arg, Builder, Graph, NodeId, Op};
 
-/// Alignment of every place: a cache line, and the widest vector.
+/// The alignment of every offset: a cache line, and the widest vector.
 pub const ALIGNMENT: usize = 64;
 
-/// When a value is needed: from the step that writes it to the last that reads it, both included.
+/// The live range of a value: from the step that writes it to the last that reads it, inclusive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lifetime {
     /// The step that writes it.
@@ -19,13 +19,14 @@ pub struct Lifetime {
     pub bytes: usize,
 }
 
-/// Offsets of values in one arena, and its size. Values whose lifetimes overlap do not overlap in it.
+/// Assigns offsets in one arena to values, and returns its size. Values whose lifetimes overlap do not overlap in
+/// memory.
 pub fn arena(lifetimes: &[Lifetime]) -> (Vec<usize>, usize) {
     let mut order: Vec<usize> = (0..lifetimes.len()).collect();
     order.sort_by_key(|&value| (lifetimes[value].first, std::cmp::Reverse(lifetimes[value].bytes)));
     let mut offsets = vec![0; lifetimes.len()];
     let mut free = Free::default();
-    // Values in use, the one that ends first on top.
+    // Live values, the one that ends first on top.
     let mut active: BinaryHeap<(std::cmp::Reverse<usize>, usize)> = BinaryHeap::new();
     for value in order {
         while let Some(&(std::cmp::Reverse(last), done)) = active.peek()
@@ -44,7 +45,7 @@ fn size(lifetime: &Lifetime) -> usize {
     lifetime.bytes.next_multiple_of(ALIGNMENT)
 }
 
-/// Holes of the arena, by place and by size.
+/// Holes of the arena, by offset and by size.
 #[derive(Default)]
 struct Free {
     by_offset: BTreeMap<usize, usize>,

@@ -7,8 +7,8 @@ use tinyspec_ir::affine::{Affine, less};
 use tinyspec_ir::dim::{self, show};
 use tinyspec_ir::{Arg, Builder, DType, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
 
-/// The values `roots` with `range` replaced by `position`; reads at a place that depends on it happen where `inside`
-/// holds. `None` where more than values depend on the Range.
+/// The values `roots` with `range` replaced by `position`; loads whose address depends on it happen only where `inside`
+/// holds. `None` if anything but values depends on the Range.
 pub(crate) fn replace(
     graph: &mut Graph,
     roots: &[NodeId],
@@ -27,7 +27,7 @@ pub(crate) fn replace(
     roots.iter().map(|&root| replacement.value(graph, root)).collect::<Result<_>>().map(Some)
 }
 
-/// A kernel whose loop over `range` runs with `position` in its place; the loop itself stays.
+/// A kernel with `position` in place of `range` inside the loop over `range`; the loop itself stays.
 pub(crate) fn replace_in_loop(graph: &mut Graph, sink: NodeId, range: NodeId, position: &Affine) -> Result<NodeId> {
     let mut replacement = Replacement::new(range, position, None);
     for node in graph.reachable(&[sink]) {
@@ -40,7 +40,7 @@ fn is_place(graph: &Graph, node: NodeId) -> bool {
     matches!(graph.op(node), Op::Range | Op::Index | Op::Load | Op::Expand | Op::Bitcast)
 }
 
-/// Nodes of a kernel over other indices, made one after the other, sources first.
+/// Rebuilds the nodes of a kernel over other indices, sources first.
 pub(crate) struct Replacement {
     range: NodeId,
     inside: Option<NodeId>,
@@ -49,18 +49,18 @@ pub(crate) struct Replacement {
 }
 
 impl Replacement {
-    /// With `range` at a position; reads and stores at a place that depends on it happen where `inside` holds.
+    /// Replaces `range` by a position; accesses whose address depends on it happen only where `inside` holds.
     pub fn new(range: NodeId, position: &Affine, inside: Option<NodeId>) -> Replacement {
         let sums = FxHashMap::from_iter([(range, position.clone())]);
         Replacement { range, inside, sums, new: FxHashMap::default() }
     }
 
-    /// Another index is a sum.
+    /// Replaces another index by a sum.
     pub fn insert_sum(&mut self, node: NodeId, sum: Affine) {
         self.sums.insert(node, sum);
     }
 
-    /// Another node stands for this one.
+    /// Replaces another node.
     pub fn insert(&mut self, node: NodeId, new: NodeId) {
         self.new.insert(node, new);
     }
@@ -73,7 +73,7 @@ impl Replacement {
         graph.sources(node).iter().any(|source| self.is_changed(source))
     }
 
-    /// What an index is.
+    /// The new form of an index.
     pub fn sum(&self, graph: &Graph, node: NodeId) -> Affine {
         match (self.sums.get(&node), self.new.get(&node)) {
             (Some(sum), _) => sum.clone(),
@@ -82,7 +82,7 @@ impl Replacement {
         }
     }
 
-    /// What a node is.
+    /// The new node for an old one.
     pub fn value(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
         match (self.new.get(&node), self.sums.get(&node)) {
             (Some(&new), _) => Ok(new),
@@ -95,7 +95,7 @@ impl Replacement {
         }
     }
 
-    /// Makes a node.
+    /// Rebuilds a node.
     pub fn node(&mut self, graph: &mut Graph, node: NodeId) -> Result<()> {
         if node == self.range || !self.touches(graph, node) {
             return Ok(());
@@ -118,7 +118,7 @@ impl Replacement {
         let arg = graph.arg(node).clone();
         let mut sources = SmallVec::<[NodeId; 4]>::new();
         for &source in &old {
-            // Loops and what waits for them keep the Range itself.
+            // Loops, and nodes that wait for them, keep the Range itself.
             let is_loop = source == self.range && matches!(op, Op::End | Op::After | Op::Reduce);
             sources.push(if is_loop { source } else { self.value(graph, source)? });
         }
@@ -129,11 +129,11 @@ impl Replacement {
         }
         let new = match op {
             Op::Load if self.is_changed(&old[0]) => self.load(graph, &sources, arg)?,
-            // What is always read or written needs no gate.
+            // An access that always happens needs no gate.
             Op::Load | Op::Store if sources.get(2).is_some_and(|&gate| graph.as_int(gate) == Some(1)) => {
                 graph.add(op, &sources[..if op == Op::Load { 1 } else { 2 }], arg)?
             }
-            // One place, under the many conditions that one has become.
+            // One address whose single gate has become several.
             Op::Load | Op::Store | Op::AtomicAdd => {
                 sources[0] = span(graph, &sources)?;
                 graph.add(op, &sources, arg)?
@@ -176,7 +176,7 @@ impl Replacement {
     }
 }
 
-/// The address of an access as large as its gate and value: one place may be read under many conditions.
+/// Broadcasts the address of an access to the shape of its gate and value: one address may be read under several gates.
 pub(super) fn span(graph: &mut Graph, access: &[NodeId]) -> Result<NodeId> {
     let address = access[0];
     let mut dims = graph.props(address).shape.clone();

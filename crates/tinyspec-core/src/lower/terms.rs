@@ -1,5 +1,5 @@
-//! What a Reduce adds up: a value where some conditions hold, and nothing elsewhere. Gates of reads and choices of the
-//! identity are conditions; those on indices are constraints.
+//! The terms of a Reduce: a value where some conditions hold, and the identity elsewhere. Conditions come from gates of
+//! loads and from selects of the identity; conditions on indices are constraints.
 
 use super::fold;
 use smallvec::SmallVec;
@@ -9,7 +9,7 @@ use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result, masks};
 
 /// The terms of a Reduce.
 pub(crate) struct Terms {
-    /// What is added up where all conditions hold.
+    /// The value of the terms where all conditions hold.
     pub value: NodeId,
     pub conditions: SmallVec<[Condition; 2]>,
 }
@@ -19,9 +19,9 @@ pub(crate) struct Terms {
 pub(crate) struct Condition {
     pub node: NodeId,
     pub holds: bool,
-    /// Index arithmetic that follows from the condition, if there is some.
+    /// A constraint on indices that the condition implies, if any.
     pub constraint: Option<Constraint>,
-    /// The condition follows from the constraint, too.
+    /// Whether the constraint also implies the condition.
     pub is_equivalent: bool,
 }
 
@@ -40,7 +40,7 @@ impl Terms {
     /// The terms of a Reduce by `op` of `value`.
     pub fn of(graph: &mut Graph, op: Op, value: NodeId) -> Result<Terms> {
         let mut terms = Terms { value, conditions: SmallVec::new() };
-        // Casts on the way, outermost first: a constant below them counts as what they make of it.
+        // Casts on the way, outermost first: they apply to a constant below them.
         let mut casts: SmallVec<[DType; 2]> = SmallVec::new();
         let dtype = graph.dtype(value);
         loop {
@@ -49,7 +49,7 @@ impl Terms {
                 graph.as_const(node).is_some_and(|value| vanishes(op, dtype, &casts, value))
             };
             match (graph.op(node), graph.sources(node)) {
-                // As many ones as conditions that hold. A read may have a gate, which is looked for below.
+                // A bool cast to a number is 1 where the condition holds. The gate of a load is found below.
                 (Op::Cast, &[inner])
                     if graph.dtype(inner) == DType::Bool
                         && op == Op::Add
@@ -92,7 +92,7 @@ impl Terms {
         require(graph, &mut self.conditions, node, holds)
     }
 
-    /// The value under all conditions but those at `without`, as a Reduce by `op` takes it.
+    /// The terms of a Reduce by `op` under all conditions but those at `without`.
     pub fn emit(&self, graph: &mut Graph, op: Op, without: &[usize]) -> Result<NodeId> {
         let mut gate = None;
         for (position, condition) in self.conditions.iter().enumerate() {
@@ -105,12 +105,12 @@ impl Terms {
     }
 }
 
-/// Those conditions that are index arithmetic, with their positions.
+/// The conditions that are constraints, with their positions.
 pub(crate) fn constraints(conditions: &[Condition]) -> impl Iterator<Item = (usize, &Constraint)> {
     conditions.iter().enumerate().filter_map(|(number, condition)| Some((number, condition.constraint.as_ref()?)))
 }
 
-/// What must hold for a gate to be open, or closed.
+/// The conditions for a gate to be open, or closed.
 pub(crate) fn conditions(graph: &mut Graph, gate: NodeId, is_open: bool) -> Result<SmallVec<[Condition; 2]>> {
     let mut conditions = SmallVec::new();
     require(graph, &mut conditions, gate, is_open)?;
@@ -120,7 +120,7 @@ pub(crate) fn conditions(graph: &mut Graph, gate: NodeId, is_open: bool) -> Resu
 fn require(graph: &mut Graph, conditions: &mut SmallVec<[Condition; 2]>, node: NodeId, holds: bool) -> Result<()> {
     for (node, holds) in masks::conjuncts(graph, node, holds) {
         let constraint = constraint(graph, node, holds)?;
-        // What follows stands beside the condition, which stays.
+        // An implied condition is added to the original one.
         if constraint.is_none()
             && !holds
             && let Some(form) = whole(graph, node)?
@@ -136,18 +136,18 @@ fn require(graph: &mut Graph, conditions: &mut SmallVec<[Condition; 2]>, node: N
     Ok(())
 }
 
-/// The value where the gate holds, else nothing that a Reduce by `op` would count.
+/// The value where the gate holds, else the identity of `op`.
 pub(crate) fn under(graph: &mut Graph, op: Op, value: NodeId, gate: Option<NodeId>) -> Result<NodeId> {
     let Some(gate) = gate else { return Ok(value) };
     let nothing = fold::identity(graph, op, graph.dtype(value));
-    // A read under this gate gives as much outside of it.
+    // A load under this gate already gives the identity outside it.
     if graph.op(value) == Op::Load && graph.sources(value).get(1..) == Some(&[nothing, gate]) {
         return Ok(value);
     }
     fold::elementwise(graph, Op::Where, &[gate, value, nothing], Arg::None)
 }
 
-/// The constant, cast, is what leaves a Reduce as it is. A zero of either sign is.
+/// Whether the constant, after the casts, is the identity of a Reduce. A zero of either sign counts.
 pub(crate) fn vanishes(op: Op, dtype: DType, casts: &[DType], value: Const) -> bool {
     let cast = casts.iter().rev().try_fold(value, |value, &to| eval_op(Op::Cast, to, &[value]).ok());
     let nothing = eval::identity(op, dtype);
@@ -168,8 +168,8 @@ fn constraint(graph: &mut Graph, node: NodeId, holds: bool) -> Result<Option<Con
     else {
         return Ok(None);
     };
-    // What is rounded to the float lies on the same side of a number within its whole ones as before. The small floats
-    // have no infinity to round to.
+    // Rounding to a float preserves the order with numbers among the integers that it represents exactly. Small floats
+    // are excluded: they have no infinity to round to.
     let is_within = |form: &Affine| {
         let whole = float.filter(|dtype| dtype.size() > 1).and_then(DType::whole_range);
         let (least, greatest) = form.bounds(graph);
@@ -179,7 +179,7 @@ fn constraint(graph: &mut Graph, node: NodeId, holds: bool) -> Result<Option<Con
     Ok(if is_same { Constraint::comparison(op, holds, &a, &b) } else { None })
 }
 
-/// A float that equals a whole number is that number: the equation which follows from one of floats.
+/// A float that equals an integer is that integer: derives an equation of indices from one of floats.
 fn whole(graph: &mut Graph, node: NodeId) -> Result<Option<Affine>> {
     let (Op::CmpNe, &[a, b]) = (graph.op(node), graph.sources(node)) else { return Ok(None) };
     if !graph.dtype(a).is_float() || !graph.props(node).shape.is_empty() {
@@ -196,7 +196,7 @@ fn whole(graph: &mut Graph, node: NodeId) -> Result<Option<Affine>> {
     Ok(None)
 }
 
-/// Where a maximum, such as a distance, is at most a number, so are both that it is of.
+/// If a maximum, such as a distance, is at most a number, so are both of its operands.
 fn at_most(graph: &mut Graph, node: NodeId, holds: bool) -> Result<SmallVec<[Affine; 2]>> {
     let is_greatest = |node: NodeId| graph.op(node) == Op::Max && graph.dtype(node).is_int();
     let (greatest, limit, below) = match (graph.op(node), graph.sources(node), holds) {
@@ -218,7 +218,7 @@ fn at_most(graph: &mut Graph, node: NodeId, holds: bool) -> Result<SmallVec<[Aff
     Ok(found)
 }
 
-/// Where one of two equations holds that are a number apart, both say between which numbers their sum is.
+/// If one of two equations that differ by a constant holds, the sum lies between the two solutions.
 fn around(graph: &mut Graph, node: NodeId, holds: bool) -> Result<SmallVec<[Affine; 2]>> {
     let sides: SmallVec<[NodeId; 3]> = match (graph.op(node), holds) {
         (Op::And, false) | (Op::Or, true) => graph.sources(node).into(),
@@ -232,20 +232,20 @@ fn around(graph: &mut Graph, node: NodeId, holds: bool) -> Result<SmallVec<[Affi
     }
     let [first, second] = &equations[..] else { return Ok(SmallVec::new()) };
     let apart = [1, -1].into_iter().find_map(|sign| second.plus(&first.scale(-sign)).as_number().map(|by| by * sign));
-    // The first sum is 0, or -apart where the second is.
+    // The first sum is 0, or -apart if the second is 0.
     Ok(apart.map_or_else(SmallVec::new, |apart| {
         let (low, high) = (0.min(-apart), 0.max(-apart));
         SmallVec::from_iter([first.offset(-low), first.scale(-1).offset(high)])
     }))
 }
 
-/// A Cast of a whole number to `dtype` is the same number, and so is what becomes of that.
+/// Whether a Cast of an integer to `dtype` preserves its value.
 pub(crate) fn holds(graph: &Graph, dtype: DType, whole: NodeId) -> bool {
     let bounds = graph.props(whole).interval.int().zip(dtype.whole_range().filter(|_| dtype != DType::Bool));
     bounds.is_some_and(|((least, greatest), (low, high))| low <= least && greatest <= high)
 }
 
-/// A whole number of any dtype as an index, and whether it is that exactly: what is cast to a float may be rounded.
+/// An integer of any dtype as an index, and whether it is exact: a cast to a float may round.
 fn integer(graph: &mut Graph, node: NodeId, is_equation: bool) -> Result<Option<(Affine, bool)>> {
     let dtype = graph.dtype(node);
     if dtype == DType::Index {
@@ -263,7 +263,7 @@ fn integer(graph: &mut Graph, node: NodeId, is_equation: bool) -> Result<Option<
         Some(inner) if graph.dtype(inner) == DType::Index => {
             return Ok((fits || dtype.is_float()).then(|| (Affine::of(graph, inner), fits)));
         }
-        // A u64 as an index is not what it is as a float.
+        // A u64 has different values as an index and as a float.
         Some(inner)
             if graph.dtype(inner).is_int() && graph.dtype(inner) != DType::U64 && (fits || dtype.is_float()) =>
         {
@@ -273,7 +273,7 @@ fn integer(graph: &mut Graph, node: NodeId, is_equation: bool) -> Result<Option<
         _ if !dtype.is_int() => return Ok(None),
         _ => {}
     }
-    // A u64 beyond i64 becomes a negative index: it differs from all positions, but it is not above them.
+    // A u64 beyond i64 becomes a negative index: still unequal to all positions, but no longer above them.
     if dtype == DType::U64 && !is_equation {
         return Ok(None);
     }

@@ -1,4 +1,4 @@
-//! What a kernel is, read off its range form: a name, its axes, and its work.
+//! Facts about a kernel, from its range form: a name, its axes, and its work.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -12,11 +12,11 @@ pub(crate) struct Facts {
     pub work: u64,
 }
 
-/// More Ranges than bits make the work an estimate, no error.
+/// With more Ranges than bits, the work is an estimate.
 type Ranges = u64;
 
 impl Facts {
-    /// Counts every op as often as the Ranges it depends on have trips.
+    /// Counts every op once for each trip of the Ranges that it depends on.
     pub fn of(graph: &Graph, sink: NodeId) -> Facts {
         let mut ranges: SmallVec<[(NodeId, u64, AxisType); 8]> = SmallVec::new();
         let mut depends: Vec<Ranges> = vec![0; graph.len()];
@@ -34,7 +34,7 @@ impl Facts {
                     let bound = graph.props(graph.source(node, 0)).interval.int().map_or(1, |(_, bound)| bound.max(0));
                     ranges.push((node, bound as u64, *axis));
                 }
-                // What follows a Reduce or a loop does not depend on its Ranges.
+                // Users of a Reduce or a loop do not depend on its Ranges.
                 (Op::Reduce | Op::End, _) => {
                     if graph.op(node) == Op::Reduce {
                         work = work.saturating_add(trips(&ranges, set));
@@ -57,11 +57,10 @@ impl Facts {
     }
 }
 
-/// Bytes that a kernel in range form reads and writes of its buffers: places, each of them once, as far as the
-/// loops around an access reach.
+/// Bytes that a kernel in range form reads and writes: each element that its accesses can reach counts once.
 pub(crate) fn touched(graph: &Graph, sink: NodeId) -> u64 {
     let order = graph.reachable(&[sink]);
-    // What a place runs over: the product of the bounds of the loops that it depends on.
+    // An index reaches as many elements as the product of the bounds of the loops that it depends on.
     let mut ranges: FxHashMap<NodeId, SmallVec<[NodeId; 4]>> = FxHashMap::default();
     let mut places: FxHashMap<(u32, bool), (u64, u64)> = FxHashMap::default();
     for &node in &order {
@@ -97,7 +96,7 @@ pub(crate) fn touched(graph: &Graph, sink: NodeId) -> u64 {
     places.into_values().map(|(count, size)| count.saturating_mul(size)).fold(0, u64::saturating_add)
 }
 
-/// The axes of an optimised kernel: letter of the spec and bound, outer ones first.
+/// The axes of an optimised kernel, outer ones first: the spec's letter and the bound.
 pub(crate) fn axes(graph: &Graph, sink: NodeId) -> String {
     let mut axes: Vec<(u32, String)> = Vec::new();
     for node in graph.reachable(&[sink]) {

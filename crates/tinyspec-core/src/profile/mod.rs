@@ -1,6 +1,5 @@
-//! What the compiler and the devices do, made visible: `TINYSPEC_DEBUG=2` a table of kernels, `=3` the schedule of each
-//! and why, `=4` their code, `=5` the
-//! UOps of every stage; counters for programs.
+//! Shows what the compiler and the devices do: `TINYSPEC_DEBUG=2` prints a table of kernels, `=3` the schedule of each
+//! and the reasons for it, `=4` their code, `=5` the UOps of every stage. Also counters for programs.
 
 mod facts;
 mod table;
@@ -15,7 +14,7 @@ use std::time::{Duration, Instant};
 use tinyspec_backends::settings::{self, UnknownSetting};
 use tinyspec_ir::{Graph, NodeId};
 
-/// What `TINYSPEC_DEBUG` shows from which number on.
+/// What `TINYSPEC_DEBUG` shows, each from its number on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Level {
     Kernels = 2,
@@ -24,13 +23,13 @@ pub(crate) enum Level {
     Stages = 5,
 }
 
-/// Is this shown?
+/// Whether this is shown.
 pub(crate) fn shows(level: Level) -> bool {
     static LEVEL: OnceLock<u32> = OnceLock::new();
     *LEVEL.get_or_init(|| chosen_level().unwrap_or(0)) >= level as u32
 }
 
-/// What `TINYSPEC_DEBUG` says.
+/// The value of `TINYSPEC_DEBUG`.
 ///
 /// # Errors
 /// When it is not a number.
@@ -39,10 +38,10 @@ fn chosen_level() -> Result<u32, UnknownSetting> {
     Ok(settings::read("TINYSPEC_DEBUG", expected, |text| text.parse().ok())?.unwrap_or(0))
 }
 
-/// The variables that are read where no error can be given say something.
+/// Checks the environment variables that are read where no error can be returned.
 ///
 /// # Errors
-/// When one does not.
+/// When one has an unknown value.
 pub(crate) fn check_environment() -> Result<(), UnknownSetting> {
     settings::warn_of_unknown();
     chosen_level()?;
@@ -70,10 +69,10 @@ static LOWERING: AtomicU64 = AtomicU64::new(0);
 static GENERATING: AtomicU64 = AtomicU64::new(0);
 static LOADING: AtomicU64 = AtomicU64::new(0);
 
-/// What was compiled since the program started.
+/// What has been compiled since the program started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// Plans made; a plan that was found again is not counted.
+    /// Plans made; cached plans do not count.
     pub plans: u64,
     /// Distinct kernels lowered.
     pub kernels: u64,
@@ -83,7 +82,7 @@ pub struct Counters {
     pub lowering: Duration,
     /// Time in code generators, over all threads.
     pub generating: Duration,
-    /// Time to find code in the object cache and to place it in memory, over all threads.
+    /// Time to find code in the object cache and to load it, over all threads.
     pub loading: Duration,
 }
 
@@ -147,7 +146,7 @@ pub(crate) fn lowering_timer() -> LoweringTimer {
     LoweringTimer(Timer(Instant::now(), &LOWERING))
 }
 
-/// Notes a kernel's own time, too.
+/// Also records the time of each kernel.
 pub(crate) struct LoweringTimer(Timer);
 
 impl LoweringTimer {
@@ -161,12 +160,12 @@ impl LoweringTimer {
     }
 }
 
-/// Kernels that are noted where nobody asks.
+/// The most kernels to record if [`take_lowered`] is not called.
 const MOST_LOWERED: usize = 1 << 14;
 
 static LOWERED: Mutex<Vec<(Box<str>, Duration)>> = Mutex::new(Vec::new());
 
-/// The kernels that have left the stages since the last time this was asked, by name, and how long each was in them.
+/// The kernels lowered since the last call, by name, and how long each took.
 pub fn take_lowered() -> Vec<(Box<str>, Duration)> {
     std::mem::take(&mut LOWERED.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -176,7 +175,7 @@ pub(crate) fn generating_timer() -> Timer {
     Timer(Instant::now(), &GENERATING)
 }
 
-/// While code is read from the object cache, or placed.
+/// While code is read from the object cache, or loaded.
 pub(crate) fn loading_timer() -> Timer {
     Timer(Instant::now(), &LOADING)
 }

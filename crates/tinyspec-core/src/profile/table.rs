@@ -1,5 +1,5 @@
-//! The table of kernels (`TINYSPEC_DEBUG=2`): a row where one runs for the first time, and at the end of the program the
-//! totals of each, the greatest first.
+//! The table of kernels (`TINYSPEC_DEBUG=2`): a row when a kernel runs for the first time, and at the end of the
+//! program the totals of each, greatest first.
 
 use crate::error::size;
 use rustc_hash::FxHashMap;
@@ -14,15 +14,14 @@ use std::time::Duration;
 struct Total {
     launches: u64,
     time: Duration,
-    /// Of the fastest launch: on a busy machine the sum says little.
+    /// The time of the fastest launch: on a busy machine the sum says little.
     least: Duration,
     work: u64,
     bytes: u64,
     arena: u64,
 }
 
-/// What the launches of a row have in common. Kernels of one shape have one name: those of a line are told apart by what
-/// they do.
+/// The key of a row. Kernels of one shape share a name, so those of one line are distinguished by their work.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Row {
     kernel: String,
@@ -50,14 +49,15 @@ pub(crate) struct Launched<'a> {
     pub arena: u64,
 }
 
-/// Counts a launch: what ran, how fast, and who asked for it.
+/// Counts a launch.
 pub(crate) fn kernel(launched: Launched, time: Duration) {
     static BEGIN: Once = Once::new();
     BEGIN.call_once(|| {
         unsafe extern "C" {
             fn atexit(call: extern "C" fn()) -> c_int;
         }
-        // SAFETY: C's function of this name, and one that neither unwinds nor needs anything that may be gone by then.
+        // SAFETY: this is C's function of this name, and the callback neither unwinds nor needs anything that may be
+        // gone by then.
         unsafe { atexit(print_totals) };
         tinyspec_backends::tell!("── kernels as they run for the first time\n{}", heading(""));
     });

@@ -1,4 +1,4 @@
-//! Beam search: the best few schedules grow, the cost model says what to try next.
+//! Beam search: the best few schedules are extended; the cost model decides what to try next.
 
 use super::store::Record;
 use super::trial::Trial;
@@ -9,19 +9,19 @@ use crate::profile::{self, Level};
 use rustc_hash::FxHashSet;
 use std::time::{Duration, Instant};
 
-/// Schedules that grow.
+/// The width of the beam.
 const WIDTH: usize = 6;
-/// Neighbours that are timed before the beam is chosen anew.
+/// Neighbours that are timed in each round.
 const TRIED: usize = 24;
-/// Rounds without a better schedule after which the search is done.
+/// Rounds without a better schedule after which the search ends.
 const PATIENCE: usize = 3;
 /// Instructions of a loop body beyond which compiling takes longer than trying several others.
 const LARGEST: f64 = 3000.0;
 /// A schedule must win by this factor, or the clock may have erred.
 const CLEARLY: f64 = 0.98;
-/// A search does not begin with a schedule that is slower by this factor, if the model is right.
+/// A search does not start from a schedule that is slower by this factor according to the model.
 const HOPELESS: f64 = 32.0;
-/// Schedules whose estimates differ by less are alike to the model: their order says little.
+/// Schedules whose estimates differ by less than this factor count as equal to the model.
 const ALIKE: f64 = 1.05;
 
 /// A schedule and its time.
@@ -31,7 +31,7 @@ pub(crate) struct Found {
     pub ops: Vec<OptOp>,
 }
 
-/// Searches for `budget`, going on from an earlier search.
+/// Searches for `budget`, continuing an earlier search.
 pub(super) fn search(trial: &Trial, earlier: Option<Record>, budget: Duration) -> Result<Record> {
     let (scheduler, start) = (trial.scheduler(), Instant::now());
     let mut tried = FxHashSet::default();
@@ -51,12 +51,12 @@ pub(super) fn search(trial: &Trial, earlier: Option<Record>, budget: Duration) -
     let mut baseline = f64::INFINITY;
     let mut candidates = first;
     let (mut idle, mut rounds) = (0, 0);
-    // What the model said of each schedule that was timed, and the clock.
+    // The model's estimate and the measured time of each schedule.
     let mut timed: Vec<(f64, f64)> = Vec::new();
     let is_done = loop {
         let before = beam.first().map_or(f64::INFINITY, |best| best.nanoseconds);
         for candidate in candidates {
-            // The hand-written rules are always timed: they are what must be beaten.
+            // The heuristics are always timed, as the baseline.
             if baseline.is_finite() && start.elapsed() >= budget {
                 break;
             }
@@ -113,7 +113,7 @@ pub(super) fn search(trial: &Trial, earlier: Option<Record>, budget: Duration) -
     Ok(Record { name: trial.name().into(), searched, is_done, heuristics: baseline, beam })
 }
 
-/// Times the winner and the heuristics once more, in turn: what won by luck must not replace what is good.
+/// Times the winner and the heuristics again, in turn, so that noise does not decide.
 fn confirm(trial: &Trial, beam: &mut Vec<Found>, heuristics: &[OptOp], baseline: &mut f64) -> Result<()> {
     let Some(best) = beam.first().filter(|best| best.ops != heuristics) else { return Ok(()) };
     let scheduler = trial.scheduler();
@@ -136,7 +136,7 @@ fn confirm(trial: &Trial, beam: &mut Vec<Found>, heuristics: &[OptOp], baseline:
     Ok(())
 }
 
-/// Spearman's: 1 where both numbers of the pairs order them alike, 0 where one says nothing of the other.
+/// Spearman's rank correlation: 1 if both numbers order the pairs alike, 0 if they are unrelated.
 fn rank_correlation(pairs: &[(f64, f64)]) -> f64 {
     let ranks = |value: fn(&(f64, f64)) -> f64| -> Vec<f64> {
         let below = |of: f64| pairs.iter().filter(|pair| value(pair) < of).count();

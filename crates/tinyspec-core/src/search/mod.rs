@@ -1,25 +1,25 @@
-//! Search: schedules found by trying them, where the hand-written rules only guess ("Kernel Optimizations").
+//! Search: finds schedules by measuring them ("Kernel Optimizations").
 //!
-//! `TINYSPEC_BEAM=10` lets every kernel that is compiled be searched for up to ten seconds: a beam of schedules grows by an
-//! OptOp at a time or has one changed; the cost model sorts what is worth trying, the clock decides. A
-//! schedule is timed only after its results agree with those of the kernel without any optimization.
+//! `TINYSPEC_BEAM=10` searches for up to ten seconds for every kernel that is compiled: a beam of schedules is extended
+//! or changed by an OptOp at a time; the cost model ranks the candidates, measured times decide. A schedule is timed
+//! only after its results agree with those of the kernel without any optimization.
 //!
-//! What it finds, on one core of a Zen 5, with 12 s for each kernel: the search ends by itself after 2 to 7 s and 70 to 170 schedules, when
-//! three rounds have found nothing clearly better. For softmax (4096×1024), layernorm (4096×768) and a 3×3 convolution that is
-//! the heuristics' schedule, as it mostly is for a product of 512×512 matrices, where one search of three found 2 % more. So a search
-//! is worth its time for kernels that the rules have not been written for. On a Zen 3, which has no AVX-512, five seconds and 50
-//! schedules find no better blocks for attention of 8×512×64, and for one of the four kernels of its gradient `block(4, 8, 32)`: 6.7 ms
-//! instead of 8.8.
+//! Results on one core of a Zen 5, with 12 s for each kernel: the search ends after 2 to 7 s and 70 to 170 schedules,
+//! when three rounds have found nothing clearly better. For softmax (4096×1024), layernorm (4096×768) and a 3×3
+//! convolution the result is the heuristics' schedule, as it mostly is for a product of 512×512 matrices, where one
+//! search of three found 2 % more. So a search is worthwhile for kernels that the heuristics were not written for. On a
+//! Zen 3, which has no AVX-512, five seconds and 50 schedules find no better blocks for attention of 8×512×64, and for
+//! one of the four kernels of its gradient `block(4, 8, 32)`: 6.7 ms instead of 8.8.
 //!
-//! What the model is worth: it prunes. It leaves those neighbours that it holds for the best, and of what is timed then 80 to
-//! 97 % are within 5 % of its best estimate, so that their order says little: Spearman's correlation of it with the clock's is
-//! 0.4 to 0.8 for the product, 0.7 to 0.8 for attention, 0.25 for the convolution, 0.1 for softmax and -0.3 to 0.4 for layernorm. Rows that are pipelined have
-//! equal estimates by all that the model counts, and what memory bounds differs by itself: one schedule of softmax took 506 and
-//! 621 µs within a search. `TINYSPEC_DEBUG=3` prints both numbers for each search.
+//! The model's use is pruning. Of the neighbours that it selects, 80 to 97 % are within 5 % of its best estimate, so
+//! their order says little: Spearman's correlation with measured times is 0.4 to 0.8 for the product, 0.7 to 0.8 for
+//! attention, 0.25 for the convolution, 0.1 for softmax and -0.3 to 0.4 for layernorm. Pipelined rows have equal
+//! estimates, since the model sees no difference, and memory-bound times vary: one schedule of softmax took 506 and 621
+//! µs within a search. `TINYSPEC_DEBUG=3` prints both numbers for each search.
 //!
-//! What was found is kept in one file, `TINYSPEC_SCHEDULES`, else `schedules` in the cache folder; a later run goes on
-//! where an earlier one stopped. A program ships with the file by [`add_schedules`], and without `TINYSPEC_BEAM`
-//! nothing is searched.
+//! Results are kept in one file, `TINYSPEC_SCHEDULES`, or else `schedules` in the cache folder; a later run continues
+//! where an earlier one stopped. A program can ship the file by [`add_schedules`]. Without `TINYSPEC_BEAM` there is no
+//! search.
 
 mod beam;
 mod settings;
@@ -47,7 +47,7 @@ pub(crate) enum Source {
     Search,
     /// An earlier search, or the program's own file.
     Known,
-    /// Nobody: lowering failed with the schedule that was chosen.
+    /// None: lowering failed with the chosen schedule.
     None,
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn check_settings() -> Result<()> {
     if is_asked_for() { store::check_writing() } else { Ok(()) }
 }
 
-/// The schedule of a kernel, and where it is from.
+/// The schedule of a kernel, and its source.
 ///
 /// # Errors
 /// When `TINYSPEC_BEAM` or the file of schedules cannot be read.
@@ -97,7 +97,7 @@ pub(crate) fn schedule(scheduler: &Scheduler, name: &str, device: &Arc<Device>) 
         (Some(record), Some(best)) if is_enough(&record) => Ok((best, Source::Known)),
         (known, best) => {
             let Some(asked) = asked else { return Ok((heuristics(), Source::Heuristics)) };
-            // One search at a time: others would disturb the clock.
+            // One search at a time: others would distort the measured times.
             static ALONE: Mutex<()> = Mutex::new(());
             let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
             let searched = known.as_ref().map_or(Duration::ZERO, |record| record.searched);

@@ -5,12 +5,12 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use tinyspec_backends::settings::{self, UnknownSetting};
 
-/// Is `TINYSPEC_BEAM` set?
+/// Whether `TINYSPEC_BEAM` is set.
 pub(crate) fn is_asked_for() -> bool {
     matches!(seconds(), Ok(Some(_)))
 }
 
-/// How long a kernel may be searched; none where nobody asks.
+/// How long to search for each kernel; `None` without a search.
 ///
 /// # Errors
 /// When it is not a number of seconds.

@@ -1,12 +1,12 @@
-//! The schedules that are known, in memory and in one file: a line a kernel, so that it can be read, merged and shipped.
+//! Known schedules, in memory and in one file. It has a line per kernel, so that it can be read, merged and shipped.
 //!
 //! ```text
 //! # tinyspec schedules 2
 //! <kernel> TAB <name> TAB <seconds searched>[ done] TAB <ns of the heuristics> TAB <ns> <op>; <op>; … TAB <ns> <op>; …
 //! ```
 //!
-//! A line that is damaged, such as the last one of a process that was stopped, costs its own kernel only: one warning says
-//! so. A file that begins with anything else is somebody's, and neither read nor written.
+//! A damaged line, such as the last one of a process that was stopped, affects its own kernel only, and gives one
+//! warning. A file that begins with anything else is not ours, and is neither read nor written.
 
 use super::beam::Found;
 use crate::lower::optimize::{OptOp, Scheduler};
@@ -23,7 +23,7 @@ use tinyspec_ir::{ContentHash, ContentHasher, ErrorKind};
 
 const HEADER: &str = "# tinyspec schedules 2";
 
-/// What a schedule is for: a kernel on processors that lowering does not tell apart.
+/// The key of a schedule: a kernel, on processors that lowering does not distinguish.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key(u128);
 
@@ -32,7 +32,8 @@ impl Key {
         let (graph, target) = (scheduler.graph(), scheduler.target());
         let mut hasher = ContentHasher::default();
         graph.content_hash(&[scheduler.kernel().sink]).hash(&mut hasher);
-        // All that schedules depend on: not how many threads there are, nor which machine found them.
+        // Everything that schedules depend on, which excludes the number of threads, beyond one or several, and the
+        // machine that found them.
         let threads = target.threads.min(2);
         let shape = Target { fingerprint: String::new(), isa: None, threads, ..target.clone() };
         (target.isa.as_ref().map(|isa| isa.architecture), shape).hash(&mut hasher);
@@ -41,15 +42,15 @@ impl Key {
     }
 }
 
-/// What a search knows of a kernel.
+/// The state of the search for a kernel.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Record {
     pub name: String,
     /// Time searched so far.
     pub searched: Duration,
-    /// Nothing better was left to try.
+    /// Whether the search is finished.
     pub is_done: bool,
-    /// Nanoseconds under the hand-written rules.
+    /// Nanoseconds with the schedule of the heuristics.
     pub heuristics: f64,
     /// The best schedules, best first.
     pub beam: Vec<Found>,
@@ -74,7 +75,7 @@ fn records() -> Result<&'static Mutex<Records>> {
                 }
                 Ok(Mutex::new(records))
             }
-            // The first search makes it.
+            // The first search creates it.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Mutex::default()),
             Err(error) => Err(unusable(&file, &error)),
         }
@@ -87,7 +88,7 @@ fn wrong(file: &str, message: &str) -> Error {
     Error::Graph(error.help("remove the file, or the line, and search again with TINYSPEC_BEAM"))
 }
 
-/// What is there can be neither read nor written.
+/// The error for a file that can be neither read nor written.
 fn unusable(file: &Path, error: &std::io::Error) -> Error {
     let (reason, help) = match file.is_dir() {
         true => {
@@ -100,7 +101,7 @@ fn unusable(file: &Path, error: &std::io::Error) -> Error {
     Error::Graph(error.help(help))
 }
 
-/// `TINYSPEC_SCHEDULES`, else a file in the cache folder while there is a search.
+/// `TINYSPEC_SCHEDULES`, or else a file in the cache folder if searches are enabled.
 fn file() -> Option<PathBuf> {
     match settings::path("TINYSPEC_SCHEDULES") {
         Some(file) => Some(file),
@@ -108,7 +109,7 @@ fn file() -> Option<PathBuf> {
     }
 }
 
-/// Are there schedules to look at?
+/// Whether there may be any schedules.
 pub(super) fn is_used() -> Result<bool> {
     Ok(!records()?.lock().unwrap_or_else(PoisonError::into_inner).is_empty())
 }
@@ -117,7 +118,7 @@ pub(super) fn find(key: Key) -> Result<Option<Record>> {
     Ok(records()?.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned())
 }
 
-/// Says once that the schedule known of a kernel does not fit it.
+/// Warns once that the known schedule of a kernel does not fit it.
 pub(super) fn warn_of_misfit(key: Key, name: &str, error: &tinyspec_ir::Error) {
     static SEEN: OnceLock<Mutex<FxHashSet<Key>>> = OnceLock::new();
     if SEEN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner).insert(key) {
@@ -127,7 +128,7 @@ pub(super) fn warn_of_misfit(key: Key, name: &str, error: &tinyspec_ir::Error) {
     }
 }
 
-/// The file, opened to be added to; its folder is made if there is none.
+/// Opens the file for appending; creates its folder if necessary.
 fn opened(file: &Path) -> std::io::Result<File> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
@@ -141,7 +142,7 @@ pub(super) fn check_writing() -> Result<()> {
     opened(&file).map(drop).map_err(|error| unusable(&file, &error))
 }
 
-/// Adds what a search has found; the last line of a kernel counts.
+/// Appends the result of a search; the last line of a kernel counts.
 pub(super) fn keep(key: Key, record: &Record) -> Result<()> {
     records()?.lock().unwrap_or_else(PoisonError::into_inner).insert(key, record.clone());
     let Some(file) = file() else { return Ok(()) };
@@ -153,7 +154,7 @@ pub(super) fn keep(key: Key, record: &Record) -> Result<()> {
                 let mut last = [0];
                 out.seek(SeekFrom::End(-1))?;
                 out.read_exact(&mut last)?;
-                // The last line was cut.
+                // The last line was truncated.
                 if last == *b"\n" { String::new() } else { "\n".into() }
             }
         };
@@ -164,7 +165,7 @@ pub(super) fn keep(key: Key, record: &Record) -> Result<()> {
 }
 
 /// Adds schedules that an earlier search has written, such as those that a program ships with
-/// (`include_str!("schedules")`). They are used for kernels compiled from now on, on processors with the same vectors.
+/// (`include_str!("schedules")`). They apply to kernels compiled from now on, on processors with the same vectors.
 ///
 /// ```
 /// # fn main() -> Result<(), tinyspec_core::Error> {
@@ -174,7 +175,7 @@ pub(super) fn keep(key: Key, record: &Record) -> Result<()> {
 /// ```
 ///
 /// # Errors
-/// When the text is no such file: names the line.
+/// When the text is not such a file; the error names the line.
 pub fn add_schedules(text: &str) -> Result<usize> {
     let (new, damaged) = parse(text).map_err(|message| wrong("the schedules given", &message))?;
     if let Some(message) = damaged.first() {
@@ -204,7 +205,7 @@ fn line(key: Key, record: &Record) -> String {
     line
 }
 
-/// What the lines say, and what is wrong with those that are damaged.
+/// The records of the lines, and what is wrong with damaged ones.
 fn parse(text: &str) -> std::result::Result<(Records, Vec<String>), String> {
     let mut lines = text.lines().enumerate();
     if lines.next().map(|(_, line)| line) != Some(HEADER) {

@@ -22,9 +22,9 @@ const STEPS: usize = 6;
 pub struct Sample {
     /// The schedule.
     pub ops: Vec<OptOp>,
-    /// What the cost model says of it.
+    /// The estimate of the cost model.
     pub estimate: Estimate,
-    /// What the clock says, in nanoseconds.
+    /// The measured time in nanoseconds.
     pub nanoseconds: f64,
 }
 
@@ -125,7 +125,7 @@ pub fn review(scheduler: &Scheduler, times: &[(Vec<OptOp>, f64)]) -> Option<Surv
 struct Timing<'a> {
     trial: Trial<'a>,
     samples: Vec<Sample>,
-    /// The numbers of the samples; none for what could not be timed.
+    /// The numbers of the samples; `None` for schedules that could not be timed.
     numbers: FxHashMap<Space, Option<usize>>,
     /// The least estimate.
     least: f64,

@@ -1,4 +1,4 @@
-//! A kernel tried on its device: on numbers of its own, checked first, then timed.
+//! Trials of a kernel on its device, with generated inputs: results are checked first, then the kernel is timed.
 
 use crate::Result;
 use crate::compare::{difference, difference_beyond, moved, tolerance};
@@ -14,22 +14,23 @@ use std::time::{Duration, Instant};
 use tinyspec_backends::{Launch, LinearKernel};
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, Op, float};
 
-/// What fills results before a run: whoever does not write an element leaves this.
+/// Fills results before a run, so that an element that is not written keeps this value.
 const UNWRITTEN: u8 = 0x5a;
-/// As in the results of the reference, so that two that both forget an element differ.
+/// The same for the results of the reference, so that they differ if both fail to write an element.
 const NOT_EXPECTED: u8 = 0xa5;
-/// Time for the reference, which is slow: of large kernels only the first and the last trips are checked.
+/// The time limit for the reference, which is slow, in nanoseconds: of large kernels only the first and the last trips
+/// are checked.
 const CHECKING: f64 = 0.3e9;
-/// Buffers larger than this together are not searched with.
+/// The most bytes of buffers; beyond this there is no search.
 const GREATEST: usize = 4 << 30;
-/// A schedule is timed this often, unless it takes long.
+/// How often a schedule is timed, unless it takes long.
 const TIMES: usize = 12;
 /// Time after which that is enough.
 const LONG: Duration = Duration::from_millis(30);
 /// A first run that takes longer is not repeated.
 const PATIENT: Duration = Duration::from_millis(500);
 
-/// The buffers, and what must be in them.
+/// The buffers and the expected results.
 pub(super) struct Trial<'a> {
     scheduler: &'a Scheduler<'a>,
     name: &'a str,
@@ -67,7 +68,7 @@ struct Buffer {
 }
 
 impl<'a> Trial<'a> {
-    /// None where a kernel cannot be tried: its sizes are named, or memory is short.
+    /// `None` if a kernel cannot be tried because it has named dims or memory is short.
     ///
     /// # Errors
     /// When the kernel without optimizations does not compile or run.
@@ -93,7 +94,7 @@ impl<'a> Trial<'a> {
             storage.write(&numbers(dtype, bytes, slot))?;
             buffers.push(Buffer { dtype, storage, is_output });
         }
-        // A result is no better than what it is made of: a sum of f32 may be stored as f64.
+        // The least precise dtype counts: a sum of f32 may be stored as f64.
         let floats = kernel.order.iter().map(|&node| graph.dtype(node)).filter(|dtype| dtype.is_float());
         let tolerance = floats.map(tolerance).fold(0.0, f64::max);
         let nearby = OnceCell::new();
@@ -110,7 +111,7 @@ impl<'a> Trial<'a> {
         self.name
     }
 
-    /// Runs the kernel as it is, which says what is right.
+    /// Runs the kernel without optimizations, which defines the expected results.
     fn reference(&self) -> Result<Results> {
         let Some(plain) = self.plain() else { return Ok(Vec::new()) };
         let program = self.program(&plain)?;
@@ -136,7 +137,7 @@ impl<'a> Trial<'a> {
         Ok(self.nearby.get_or_init(|| results))
     }
 
-    /// Writes the numbers of the inputs, changed in some way.
+    /// Writes the inputs, transformed by `change`.
     fn write_inputs(&self, change: impl Fn(DType, Vec<u8>) -> Vec<u8>) -> Result<()> {
         let mut inputs = self.buffers.iter().enumerate().filter(|(_, buffer)| !buffer.is_output);
         inputs.try_for_each(|(slot, Buffer { dtype, storage, .. })| {
@@ -144,7 +145,8 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// The kernel without optimizations; where few trips of its outermost loop take long, that with the most is outermost.
+    /// The kernel without optimizations. If even a few trips of its outermost loop take long, the loop with the most
+    /// trips becomes outermost.
     fn plain(&self) -> Option<Candidate> {
         let plain = candidate(self.scheduler, Vec::new())?;
         let trips = |axis: usize| plain.space.axes[axis].trips.unwrap_or(1);
@@ -161,7 +163,7 @@ impl<'a> Trial<'a> {
         swapped.and_then(|ops| candidate(self.scheduler, ops)).or(Some(plain))
     }
 
-    /// Nanoseconds of a schedule; none where it does not compile, computes something else, or is over `limit`.
+    /// The time of a schedule in nanoseconds; `None` if it does not compile, its results differ, or it exceeds `limit`.
     ///
     /// # Errors
     /// When the device fails.
@@ -172,7 +174,7 @@ impl<'a> Trial<'a> {
         let first = self.run(&program, trips.clone())?;
         if !self.is_right()? {
             let ops: Vec<String> = candidate.ops.iter().map(OptOp::to_string).collect();
-            // A wrong schedule is a mistake of the compiler: whoever searches should hear of it, and not use it.
+            // A schedule with wrong results is a bug of the compiler: it is reported, and not used.
             tinyspec_backends::tell!("tinyspec: kernel {} computes something else under {}", self.name, ops.join("; "));
             return Ok(None);
         }
@@ -268,7 +270,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Numbers between -1 and 1, or small ones that may be positions, from a fixed seed.
+/// Floats between -1 and 1, or small integers that may be positions, from a fixed seed.
 fn numbers(dtype: DType, bytes: usize, seed: u32) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64 ^ seed as u64;
     let mut data = Vec::with_capacity(bytes);

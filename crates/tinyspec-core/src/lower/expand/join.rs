@@ -1,5 +1,5 @@
-//! UPCAST Ranges that every access walks as if they were one become one, so that a vector takes lanes of several: an
-//! output of 3 · 4 · 4 channels, which a copy has put side by side, is three vectors of 16.
+//! Joins UPCAST Ranges that every access steps through as if they were one, so that a vector spans several of them: an
+//! output of 3 · 4 · 4 channels that a copy has made contiguous is three vectors of 16.
 
 use super::trips;
 use crate::lower::live::next_range_id;
@@ -16,7 +16,7 @@ struct Pair {
     trips: i64,
 }
 
-/// The kernel with as few UPCAST Ranges as its accesses allow.
+/// Joins UPCAST Ranges of the kernel as far as its accesses allow.
 pub(in super::super) fn join(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     let mut sink = sink;
     while let Some(pair) = find(graph, sink)? {
@@ -45,7 +45,7 @@ fn find(graph: &Graph, sink: NodeId) -> Result<Option<Pair>> {
 }
 
 impl Pair {
-    /// Whatever depends on an index has both Ranges in it as `trips · outer + inner`, times a constant.
+    /// Whether every index contains both Ranges as `trips · outer + inner`, times a constant.
     fn is_one(self, graph: &Graph, order: &[NodeId]) -> bool {
         let is_sum =
             |node: NodeId| graph.dtype(node) == DType::Index && matches!(graph.op(node), Op::Range | Op::Add | Op::Mul);

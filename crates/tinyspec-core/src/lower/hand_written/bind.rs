@@ -1,4 +1,4 @@
-//! Named dims and outer constants become numbers; loops without a trip vanish.
+//! Replaces named dims and outer constants by numbers, and removes loops without trips.
 
 use crate::lower::fold::identity;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -35,11 +35,11 @@ fn refuse<T>(kernel: &WrittenKernel, message: String) -> Result<T> {
     Err(Error::new(ErrorKind::Value, kernel.name.as_str(), message))
 }
 
-/// A loop that runs once or not at all is a condition: its variable can only be 0, so that nothing would depend on it.
+/// A loop that runs at most once becomes a condition: its variable can only be 0, so nothing would depend on it.
 fn without_loops_of_one_trip(graph: &Graph, sink: NodeId) -> Result<(Graph, NodeId)> {
     let mut left = Graph::new();
     let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
-    // Whether such a loop runs, and for each node those around it.
+    // The condition under which such a loop runs, and for each node the conditions of the loops around it.
     let mut runs: FxHashMap<NodeId, NodeId> = FxHashMap::default();
     let mut around: FxHashMap<NodeId, SmallVec<[NodeId; 2]>> = FxHashMap::default();
     for node in graph.reachable(&[sink]) {
@@ -63,10 +63,10 @@ fn without_loops_of_one_trip(graph: &Graph, sink: NodeId) -> Result<(Graph, Node
                 loops.push(node);
                 zero
             }
-            // A register is always there: it keeps what it has.
+            // A register always exists, so it can be read without a gate.
             Op::Load if is_register(graph, node) => left.add(op, &sources, arg)?,
             Op::Store if is_register(graph, node) && !loops.is_empty() => {
-                // What it has, once all that this store comes after has been stored to it.
+                // Its value after all stores that this one depends on.
                 let register = memory(graph, node);
                 let mut place: Vec<NodeId> = vec![new[&register]];
                 let before = graph.reachable(&[node]).into_iter().filter(|&other| other != node);
@@ -115,7 +115,7 @@ fn without_loops_of_one_trip(graph: &Graph, sink: NodeId) -> Result<(Graph, Node
     Ok((left, new[&sink]))
 }
 
-/// What an access to a register goes to.
+/// The register that is accessed.
 fn memory(graph: &Graph, access: NodeId) -> NodeId {
     behind_after(graph, graph.source(access, 0))
 }
@@ -129,7 +129,7 @@ fn runs_once_or_not(graph: &Graph, range: NodeId) -> bool {
     trips.is_some_and(|(least, greatest)| least < 1 && greatest <= 1)
 }
 
-/// Neither loops that run no time nor accesses that never happen, nor markers, which say nothing once kernels are made.
+/// Removes loops without trips, accesses that never happen, and markers, which mean nothing within kernels.
 fn without_empty_loops(graph: &Graph, sink: NodeId) -> Result<(Graph, NodeId)> {
     let is_empty = |range: NodeId| {
         graph.op(range) == Op::Range && graph.as_int(graph.source(range, 0)).is_some_and(|trips| trips <= 0)
@@ -140,7 +140,7 @@ fn without_empty_loops(graph: &Graph, sink: NodeId) -> Result<(Graph, NodeId)> {
     let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
     for &node in &live {
         let sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source]).collect();
-        // What is left of an effect that does not happen: those that it waited for.
+        // An effect that does not happen is replaced by those that it waited for.
         let nothing = |left: &mut Graph, waited: Vec<NodeId>| {
             let waited: Vec<NodeId> = waited.iter().map(|effect| new[effect]).collect();
             left.add(Op::Group, &waited, Arg::None)
@@ -158,7 +158,7 @@ fn without_empty_loops(graph: &Graph, sink: NodeId) -> Result<(Graph, NodeId)> {
             (Op::Reduce, Arg::Reduce { op, .. }) if graph.sources(node)[1..].iter().any(|&range| is_empty(range)) => {
                 identity(&mut left, *op, graph.dtype(node))
             }
-            // A loop of one trip has a number for its variable.
+            // The variable of a loop of one trip is a constant.
             (Op::After, _) => {
                 let is_number = |source: &NodeId| left.dtype(*source) == DType::Index && left.as_int(*source).is_some();
                 let sources: SmallVec<[NodeId; 4]> = sources.into_iter().filter(|source| !is_number(source)).collect();
@@ -179,7 +179,7 @@ fn is_effect(graph: &Graph, node: NodeId) -> bool {
     matches!(graph.op(node), Op::Store | Op::AtomicAdd | Op::End | Op::Barrier | Op::Group)
 }
 
-/// The effects that a place waits for, not those that these wait for: they may stand in loops of their own.
+/// The effects that an address waits for directly. Those that they wait for in turn may be in loops of their own.
 fn nearest_effects(graph: &Graph, place: NodeId) -> Vec<NodeId> {
     let (mut found, mut pending) = (Vec::new(), vec![place]);
     let mut seen: FxHashSet<NodeId> = FxHashSet::default();
@@ -196,7 +196,7 @@ fn nearest_effects(graph: &Graph, place: NodeId) -> Vec<NodeId> {
     found
 }
 
-/// Effects before a loop that what is in it waits for.
+/// The effects before a loop that its body waits for.
 fn waited_for(graph: &Graph, live: &[NodeId], body: NodeId, range: NodeId) -> Vec<NodeId> {
     let mut inside: FxHashSet<NodeId> = FxHashSet::from_iter([range]);
     inside.extend([body]);

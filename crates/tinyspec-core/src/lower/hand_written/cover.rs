@@ -1,4 +1,4 @@
-//! Which written buffers a kernel fills completely before it looks at them.
+//! Which buffers a kernel fills completely before it reads them.
 
 use super::Before;
 use crate::lower::live;
@@ -9,8 +9,8 @@ use tinyspec_ir::kernel::WrittenKernel;
 use tinyspec_ir::rewrite::transform;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
-/// Reads of what a written buffer was go to a Param of their own, where the kernel overwrites all of it: then it works on
-/// no copy.
+/// If a kernel overwrites all of a buffer, reads of its old contents go to a Param of their own, so that no copy is
+/// needed.
 pub(super) fn separate(graph: &mut Graph, sink: NodeId, kernel: &WrittenKernel) -> Result<(NodeId, Vec<Before>)> {
     let mut before = Vec::new();
     let mut next = kernel.buffers.len() as u32;
@@ -22,7 +22,7 @@ pub(super) fn separate(graph: &mut Graph, sink: NodeId, kernel: &WrittenKernel) 
             _ if !uses.covered || uses.adds => Before::Kept,
             [] => Before::Ignored,
             _ if uses.is_filled_first(graph) => Before::Ignored,
-            // Whoever vouches for a kernel may let iterations see what others stored.
+            // In a vouched kernel, iterations may see what others stored.
             _ if kernel.vouched || !uses.reads_are_first(graph) => Before::Kept,
             reads => {
                 slots.extend(reads.iter().map(|&load| (load, next)));
@@ -31,7 +31,7 @@ pub(super) fn separate(graph: &mut Graph, sink: NodeId, kernel: &WrittenKernel) 
             }
         });
     }
-    // The index or the gate of one read may be another one.
+    // The index or gate of one read may contain another read.
     let roots = transform(graph, &[sink], |graph, old, new| match slots.get(&old) {
         Some(&slot) => as_input(graph, new, slot),
         None => Ok(new),
@@ -58,10 +58,10 @@ struct Uses {
     stores: Vec<NodeId>,
     /// AtomicAdds.
     adds: bool,
-    /// Every element is stored, whatever it was.
+    /// Whether every element is stored unconditionally.
     covered: bool,
-    /// For each store that alone does so, what has happened once a read sees all of it: the ends of the serial loops around
-    /// it. Parallel iterations see their own elements.
+    /// For each store that covers all elements by itself, the Ends of the serial loops around it: a read after them
+    /// sees every element. Parallel iterations see their own elements.
     covering: Vec<Vec<NodeId>>,
 }
 
@@ -97,7 +97,7 @@ impl Uses {
         uses
     }
 
-    /// Every read comes after a store to all elements.
+    /// Whether every read comes after a store to all elements.
     fn is_filled_first(&self, graph: &Graph) -> bool {
         let is_after = |&load: &NodeId| {
             let before: FxHashSet<NodeId> = graph.reachable(&[load]).into_iter().collect();
@@ -106,7 +106,7 @@ impl Uses {
         self.reads.iter().all(is_after)
     }
 
-    /// No read sees what the kernel stored: none comes after a store, neither in one iteration nor in a later one.
+    /// Whether no read sees what the kernel stored: none comes after a store, in the same iteration or a later one.
     fn reads_are_first(&self, graph: &Graph) -> bool {
         let is_serial = |node: &NodeId| {
             matches!(graph.arg(*node), Arg::Range { axis: AxisType::Loop, .. }) && graph.op(*node) == Op::Range
@@ -121,7 +121,7 @@ impl Uses {
     }
 }
 
-/// The index takes each value from 0 to `size` once as the loops around the store run.
+/// Whether the index takes each value from 0 to `size` once as the loops around the store run.
 fn walks_all(graph: &Graph, live: &[NodeId], store: NodeId, index: NodeId, size: i64) -> bool {
     let form = Affine::of(graph, index);
     let step = |&(range, step): &(NodeId, i64)| {
@@ -148,7 +148,7 @@ fn serial_ends(graph: &Graph, live: &[NodeId], store: NodeId) -> Vec<NodeId> {
     std::iter::once(store).chain(live.iter().filter(is_end).copied()).collect()
 }
 
-/// Loops that the store stands in.
+/// The loops around the store.
 fn around<'a>(graph: &'a Graph, live: &'a [NodeId], store: NodeId) -> impl Iterator<Item = NodeId> + 'a {
     let mut inside: FxHashSet<NodeId> = FxHashSet::from_iter([store]);
     live.iter().filter_map(move |&node| match (graph.op(node), graph.sources(node)) {
@@ -164,7 +164,7 @@ fn around<'a>(graph: &'a Graph, live: &'a [NodeId], store: NodeId) -> impl Itera
     })
 }
 
-/// The loop runs at least once.
+/// Whether the loop runs at least once.
 fn runs(graph: &Graph, range: NodeId) -> bool {
     graph.as_int(graph.source(range, 0)).is_some_and(|trips| trips > 0)
 }

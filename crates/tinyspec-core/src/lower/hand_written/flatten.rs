@@ -1,4 +1,4 @@
-//! Buffers become flat, an access has one index.
+//! Flattens buffers, so that each access has one index.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;

@@ -1,5 +1,5 @@
-//! Kernels written by hand: from the form that `uop!` embeds to the range form that the other stages take, with the
-//! user's schedule kept.
+//! Kernels written by hand: from the form that `uop!` embeds to the range form that the other stages take, keeping the
+//! user's schedule.
 
 mod bind;
 mod cover;
@@ -17,20 +17,20 @@ use tinyspec_ir::{Graph, NodeId, Op, Result, verify};
 pub(crate) struct Specialised {
     pub graph: Graph,
     pub sink: NodeId,
-    /// For each written buffer, what its contents before the kernel are to it.
+    /// For each written buffer, how the kernel uses its old contents.
     pub before: Vec<Before>,
     /// The names of its buffers; the written ones come first.
     pub buffers: Vec<String>,
 }
 
-/// What the contents of a written buffer are to the kernel that writes it.
+/// How a kernel uses the old contents of a buffer that it writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Before {
-    /// Nothing: all of it is overwritten.
+    /// Not at all: the whole buffer is overwritten.
     Ignored,
-    /// It is read, then all of it is overwritten: the Param of this slot is its old contents.
+    /// The buffer is read, then overwritten completely; the Param with this slot has the old contents.
     Read(u32),
-    /// Parts of it stay as they are.
+    /// Parts of the buffer remain.
     Kept,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum Before {
 pub(crate) fn specialise(code: &[u8], dims: &[i64]) -> Result<Specialised> {
     let kernel = WrittenKernel::decode(code)?;
     if kernel.graph.op(kernel.sink) != Op::Sink {
-        // Which parts of a buffer a lowered kernel writes is not known.
+        // The parts of a buffer that a lowered kernel writes are unknown.
         let before = vec![Before::Kept; kernel.outputs];
         return Ok(Specialised { graph: kernel.graph, sink: kernel.sink, before, buffers: kernel.buffers });
     }

@@ -1,4 +1,4 @@
-//! The user's loops on a machine with threads: the outermost global one is shared, the others stay loops.
+//! Schedules the user's loops on a machine with threads: the outermost global loop is parallel, the others are serial.
 
 use tinyspec_ir::{Arg, AxisType, Graph, NodeId, Op, Result};
 
@@ -18,7 +18,7 @@ pub(super) fn schedule(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     Ok(roots[0])
 }
 
-/// The outermost loop, if it is global and everything that the kernel does happens in it.
+/// The outermost loop, if it is global and contains all effects of the kernel.
 fn shared(graph: &Graph, sink: NodeId) -> Option<NodeId> {
     let &[end] = graph.sources(sink) else { return None };
     let range = *graph.sources(end).get(1).filter(|_| graph.op(end) == Op::End)?;

@@ -1,8 +1,7 @@
-//! Vectors for kernels written by hand: the loops stay in the user's order, one of them is cut into lanes.
+//! Vectorises kernels written by hand: the loops stay in the user's order, and one of them is strip-mined.
 //!
-//! A parallel loop whose accesses lie side by side becomes a loop over tiles and a loop over what is left of its trips;
-//! where there is none, so do reduce loops. Iterations of a parallel loop do not meet, and a reduction has no order, so
-//! both are legal.
+//! A parallel loop with contiguous accesses becomes a loop over tiles and a remainder loop; if there is none, reduce
+//! loops do. Iterations of a parallel loop are independent, and a reduction is unordered, so both are legal.
 
 use crate::lower::live::{next_range_id, trips};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,7 +10,7 @@ use tinyspec_ir::affine::Affine;
 use tinyspec_ir::rewrite::{substitute, transform};
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
 
-/// Vectors in a tile: independent work for the latency of arithmetic.
+/// Vectors in a tile: independent work that hides the latency of arithmetic.
 const VECTORS: i64 = 4;
 
 pub(crate) fn vectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
@@ -19,7 +18,7 @@ pub(crate) fn vectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> Res
         return Ok(sink);
     }
     let mut sink = sink;
-    // Inner loops end first; each cut leaves fewer trips to cut.
+    // Inner loops end first. This terminates because each cut leaves fewer trips to cut.
     while let Some((end, tile)) = {
         let kernel = Kernel::new(graph, sink, target);
         kernel.live.iter().find_map(|&end| Some((end, kernel.tile(graph, end)?)))
@@ -44,7 +43,7 @@ pub(crate) fn vectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> Res
     wait_for_loops(graph, sink)
 }
 
-/// Who waited for a loop that was cut waits for what it was cut into.
+/// Nodes that waited for a loop that was cut wait for the resulting loops.
 fn wait_for_loops(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
     for node in graph.reachable(&[sink]) {
@@ -135,12 +134,12 @@ impl Kernel {
         let is_lane = |node: &NodeId| axis(graph, *node) == Some(AxisType::Upcast);
         let mut reduces = self.live.iter().filter(|&&node| graph.sources(node)[..].get(1) == Some(&range));
         if reduces.any(|&reduce| graph.reachable(&[graph.source(reduce, 0)]).iter().any(is_lane)) {
-            // Its values are vectors already.
+            // Its values are already vectors.
             return None;
         }
         for &node in self.live.iter().filter(|node| depends.contains(node)) {
             match graph.op(node.to_owned()) {
-                // Inside of another reduction, or of memory that changes: left as it is.
+                // Inside another reduction, or dependent on memory that changes: left as it is.
                 Op::Reduce if !graph.sources(node.to_owned()).contains(&range) => return None,
                 Op::Store | Op::AtomicAdd | Op::After => return None,
                 _ => {}
@@ -179,7 +178,7 @@ fn depends(graph: &Graph, live: &[NodeId], range: NodeId) -> FxHashSet<NodeId> {
     inside
 }
 
-/// What a trip of the loop adds to an index, if it is always the same.
+/// The stride of an index in the loop, if it is constant.
 fn coefficient(graph: &Graph, index: NodeId, range: NodeId) -> Option<i64> {
     Affine::of(graph, index).isolate(graph, range).map(|(coefficient, _)| coefficient)
 }
@@ -209,12 +208,12 @@ fn position(graph: &mut Graph, outer: Option<(NodeId, i64)>, inner: NodeId, firs
     Ok(sum)
 }
 
-/// A parallel loop as tiles, and what is left of it one by one.
+/// Cuts a parallel loop into a loop over tiles and a scalar remainder loop.
 fn cut_loop(graph: &mut Graph, sink: NodeId, end: NodeId, tile: i64) -> Result<NodeId> {
     let (body, range) = (graph.source(end, 0), graph.source(end, 1));
     let (Some(all), Some(axis)) = (trips(graph, range), axis(graph, range)) else { return Ok(sink) };
     let (count, left) = (all / tile, all % tile);
-    // Nothing stands beside the loop that threads share: its last iteration is what is left.
+    // Nothing may be outside the loop that threads share, so its last iteration is the remainder.
     let is_last_iteration = axis == AxisType::Global && left != 0;
     let outer = new_range(graph, if is_last_iteration { count + 1 } else { count }, axis)?;
     let inner = new_range(graph, tile, AxisType::Upcast)?;
@@ -246,11 +245,11 @@ fn cut_loop(graph: &mut Graph, sink: NodeId, end: NodeId, tile: i64) -> Result<N
     Ok(substitute(graph, &[sink], &FxHashMap::from_iter([(end, whole)]))?[0])
 }
 
-/// The trips of a loop from `first` on, as a loop of its own.
+/// The trips of a loop from `first` on, as a separate loop.
 fn cut_off(graph: &mut Graph, body: NodeId, range: NodeId, rest: NodeId, first: i64) -> Result<NodeId> {
     let at = position(graph, None, rest, first)?;
     let mut replacements = FxHashMap::from_iter([(range, at)]);
-    // Loops inside are loops of their own.
+    // The loops inside are duplicated, too.
     for inside in closed_inside(graph, body, range) {
         if let Some(axis) = axis(graph, inside) {
             let own = bounded_range(graph, graph.source(inside, 0), axis)?;
@@ -261,7 +260,7 @@ fn cut_off(graph: &mut Graph, body: NodeId, range: NodeId, rest: NodeId, first: 
     graph.add(Op::End, &[body, rest], Arg::None)
 }
 
-/// Accesses that depend on `lane` happen inside of the loop `once`; also those that another one waits for.
+/// Moves accesses that depend on `lane`, and those that others wait for, into the loop `once`.
 fn inside(graph: &mut Graph, body: NodeId, lane: NodeId, once: NodeId) -> Result<NodeId> {
     let live = graph.reachable(&[body]);
     let depends = depends(graph, &live, lane);
@@ -276,8 +275,8 @@ fn inside(graph: &mut Graph, body: NodeId, lane: NodeId, once: NodeId) -> Result
     Ok(bodies[0])
 }
 
-/// Ranges that begin and end inside of a loop, including those nested in inner loops that alone depend on it. What an effect waits
-/// for is over before the loop begins.
+/// Ranges that begin and end inside a loop, including those nested in inner loops that alone depend on it. Effects that
+/// its body waits for end before the loop begins.
 fn closed_inside(graph: &Graph, body: NodeId, range: NodeId) -> Vec<NodeId> {
     let live = graph.reachable(&[body]);
     let (mut found, mut next) = (vec![range], 0);
@@ -297,7 +296,7 @@ fn closed_inside(graph: &Graph, body: NodeId, range: NodeId) -> Vec<NodeId> {
     found.split_off(1)
 }
 
-/// All Reduces over a Range as lanes, and what is left of its trips one by one.
+/// Cuts all Reduces over a Range into tiles and a scalar remainder.
 fn cut_reduction(graph: &mut Graph, sink: NodeId, range: NodeId, tile: i64) -> Result<NodeId> {
     let Some(all) = trips(graph, range) else { return Ok(sink) };
     let outer = new_range(graph, all / tile, AxisType::Reduce)?;
@@ -319,7 +318,7 @@ fn cut_reduction(graph: &mut Graph, sink: NodeId, range: NodeId, tile: i64) -> R
     for reduce in reduces {
         let (value, arg) = (graph.source(reduce, 0), graph.arg(reduce).clone());
         let Arg::Reduce { op, .. } = arg else { continue };
-        // What the value needs of earlier Reduces has been cut already.
+        // Earlier Reduces that the value depends on have been cut already.
         let value = substitute(graph, &[value], &replacements)?[0];
         let tiles = substitute(graph, &[value], &FxHashMap::from_iter([(range, lanes)]))?[0];
         let mut total = graph.add(Op::Reduce, &[tiles, outer, inner], arg.clone())?;

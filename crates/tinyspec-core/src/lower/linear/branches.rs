@@ -115,7 +115,7 @@ impl Code<'_> {
         self.graph.op(node) == Op::Where && self.graph.dtype(node) != DType::Bool
     }
 
-    /// Is it a function of its sources alone, without side effects or memory accesses?
+    /// Whether it is a function of its sources alone, without side effects or memory accesses.
     fn is_pure(&self, node: NodeId) -> bool {
         let graph = self.graph;
         match graph.op(node) {

@@ -40,7 +40,7 @@ pub fn dead_lanes(graph: &mut Graph, linear: NodeId, target: &Target) -> Result<
     instructions.linear(graph)
 }
 
-/// Emits the load without its gate; while the gate is closed it reads `step` elements before its place.
+/// Emits the load without its gate; while the gate is closed, it reads `step` elements before its address.
 fn speculate(graph: &mut Graph, instructions: &mut Instructions, load: NodeId, step: i64) -> Result<()> {
     let Some(gate) = scalar_gate(graph, load) else { return Ok(()) };
     let gate = instructions.now(gate);
@@ -67,7 +67,7 @@ fn speculate(graph: &mut Graph, instructions: &mut Instructions, load: NodeId, s
     }
     let arg = graph.arg(load).clone();
     let made = graph.add(Op::Load, &[place], arg.clone())?;
-    // Another load differs from this one only in what a closed gate gives.
+    // Another load may differ from this one only in its value for a closed gate.
     if instructions.contains(made) {
         return instructions.copy(graph, load).map(drop);
     }
@@ -105,7 +105,8 @@ struct Analysis<'a> {
 }
 
 impl Analysis<'_> {
-    /// Loads whose masked-off result is never observed, each with the distance, in elements, to the place that it reads instead.
+    /// Loads whose masked-off result is never observed, each with the distance, in elements, to the address that it
+    /// reads instead.
     fn steps(&self) -> FxHashMap<NodeId, i64> {
         let (graph, instructions) = (self.graph, self.instructions);
         let mut found = FxHashMap::default();

@@ -69,7 +69,7 @@ fn innermost(graph: &Graph, list: &[NodeId]) -> Vec<(usize, usize)> {
     found
 }
 
-/// The instructions of a body, each in their order.
+/// The instructions of a body, divided among its two versions, in order.
 struct Parts {
     /// Instructions that both versions share, placed in front of them.
     ahead: Vec<NodeId>,
@@ -79,7 +79,7 @@ struct Parts {
     partial: Vec<NodeId>,
 }
 
-/// What holds while a tile is full.
+/// The conditions under which a tile is full.
 struct Full {
     /// The outcome of each condition of its gates.
     known: Vec<(NodeId, bool)>,

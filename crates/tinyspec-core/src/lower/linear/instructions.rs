@@ -36,7 +36,7 @@ impl Instructions {
         self.listed.contains(&node)
     }
 
-    /// What a condition gives inside of the open blocks, if one of these has it or its opposite.
+    /// The value of a condition inside the open blocks, if one of them tests it or its negation.
     pub fn outcome(&self, graph: &Graph, condition: NodeId) -> Option<bool> {
         let blocks = self.open.iter().map(|&start| self.list[start]).filter(|&node| graph.op(node) == Op::If);
         let mut tested = blocks.map(|block| instructions::condition(graph, block));
@@ -75,7 +75,8 @@ impl Instructions {
     /// Appends an instruction unless its value is in scope already.
     pub fn push(&mut self, graph: &mut Graph, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
         let mut node = graph.add(op, sources, arg)?;
-        // Out of scope, the instruction is needed once more: as another node, which depends on the end of that scope.
+        // If its value is out of scope, the instruction is emitted again, as another node that depends on the end of
+        // that scope.
         if let (true, Some(end), [first, rest @ ..]) = (self.closed.contains(&node), self.end, sources) {
             let (first, arg) = (self.push(graph, Op::After, &[*first, end], Arg::None)?, graph.arg(node).clone());
             node = graph.add(op, &[&[first], rest].concat(), arg)?;

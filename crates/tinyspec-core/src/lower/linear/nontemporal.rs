@@ -18,13 +18,14 @@ const LEAST_NONTEMPORAL: i64 = 16;
 const BUFFERS: usize = 4;
 /// The number of trips simulated: a trip may fill the line that the previous one left unfinished.
 const TRIPS: i64 = 4;
-/// One line in this many may be evicted before it is full: that takes about as long as reading so many lines (measured).
+/// One line in this many may be evicted before it is full, which takes about as long as reading this many lines
+/// (measured).
 const LINES_OF_ONE_HALF: usize = 128;
 
 /// The bytes that one store writes: from `start` in its region, `step` further in each trip.
 struct Piece {
     buffer: NodeId,
-    /// Where it lies, but for the constant.
+    /// Its address without the constant.
     place: Affine,
     start: i64,
     bytes: i64,
@@ -126,7 +127,7 @@ fn piece(graph: &Graph, store: NodeId, range: NodeId) -> Option<Piece> {
     let [start, bytes, step] = [sum.constant(), elements, step].map(|elements| elements.saturating_mul(size));
     let factors = sum.terms().iter().map(|&(_, factor)| alignment(factor.saturating_mul(size)));
     let alignment = factors.fold(alignment(start), i64::min);
-    // Half a vector, if it is aligned no better.
+    // Half a vector will do if it is aligned no better.
     let is_whole = bytes.count_ones() == 1 && bytes.min(alignment) >= LEAST_NONTEMPORAL.max(bytes / 2);
     let can_stream = graph.sources(store).len() == 2 && is_whole;
     Some(Piece { buffer, place: sum.without_constant(), start, bytes, step, can_stream })

@@ -26,7 +26,7 @@ impl Version {
         Ok(instructions.now(end))
     }
 
-    /// Emits what is inside of a loop, and the loop's End if that belongs to it.
+    /// Emits the inside of a loop, and the loop's End if it is part of `body`.
     pub fn emit_body(&self, graph: &mut Graph, instructions: &mut Instructions, body: &[NodeId]) -> Result<()> {
         if let Some(after) = self.after {
             separate(graph, instructions, body, after)?;
@@ -139,8 +139,8 @@ fn opposite(graph: &mut Graph, instructions: &mut Instructions, condition: NodeI
     instructions.push(graph, Op::CmpNe, &[condition, one], Arg::None)
 }
 
-/// Emits a version for each of some outcomes of a condition, in blocks of opposite conditions; returns what depends on all effects.
-/// Where a block around them has settled the condition, its version stands there without a block.
+/// Emits a version for each outcome of a condition, in blocks of opposite conditions; returns a node that depends on
+/// all effects. If an enclosing block has decided the condition, only that version is emitted, without a block.
 pub(super) fn in_blocks(
     graph: &mut Graph,
     instructions: &mut Instructions,

@@ -1,15 +1,15 @@
-//! If and Endif: what happens under one condition is passed over as a whole.
+//! If and Endif: effects under one condition are skipped as a whole.
 //!
-//! In the graph every effect has a gate of its own. Effects that follow each other under the same gate, and loops of
-//! which nothing else happens, become one block; what is read and computed only for a block goes into it, so the threads
-//! of a workgroup that take no part in it do not wait for that, and a CPU tests the condition of a read and a Store once.
+//! In the graph every effect has a gate of its own. Consecutive effects under the same gate, and loops whose effects
+//! are all under it, become one block. Loads and computations for that block alone are sunk into it, so the threads of a
+//! workgroup that skip the block do not wait for them, and a CPU tests the condition of a load and a Store once.
 
 use super::Loops;
 use crate::lower::live::Live;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
-/// What stands in the body of a loop; an End is the whole of the loop that it closes.
+/// A step in the body of a loop; an End stands for the whole loop that it closes.
 #[derive(Clone, Copy)]
 pub(super) enum Step {
     Node(NodeId),
@@ -27,9 +27,9 @@ struct Conditions<'a> {
     graph: &'a Graph,
     live: &'a Live,
     bodies: &'a [Vec<NodeId>],
-    /// There are threads that may be passed over.
+    /// Whether there are threads that may skip a block.
     has_threads: bool,
-    /// Who uses a node.
+    /// The users of each node.
     users: FxHashMap<NodeId, Vec<NodeId>>,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn blocks(graph: &Graph, live: &Live, bodies: &[Vec<NodeId>]) -> Vec<
     for &node in bodies.iter().flatten() {
         for &source in graph.sources(node) {
             users.entry(source).or_default().push(node);
-            // Offsets and bounds stand in no body.
+            // Offsets and bounds are in no body.
             if matches!(graph.op(source), Op::Stack | Op::Range) {
                 graph.sources(source).iter().for_each(|&below| users.entry(below).or_default().push(node));
             }
@@ -55,7 +55,7 @@ pub(super) fn blocks(graph: &Graph, live: &Live, bodies: &[Vec<NodeId>]) -> Vec<
     bodies.iter().map(|body| conditions.body(body)).collect()
 }
 
-/// The condition of an effect on memory that all of its lanes have in common.
+/// The gate of an effect on memory, if it is one scalar for all lanes.
 fn gate(graph: &Graph, node: NodeId) -> Option<NodeId> {
     let is_effect = matches!(graph.op(node), Op::Store | Op::AtomicAdd) && !is_register(graph, node);
     let gate = *graph.sources(node).get(2).filter(|_| is_effect)?;
@@ -77,12 +77,12 @@ impl Conditions<'_> {
         self.bodies.get(number).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The gate of all that a step does.
+    /// The common gate of all effects of a step.
     fn gate(&self, node: NodeId) -> Option<NodeId> {
         if self.graph.op(node) != Op::End {
             return gate(self.graph, node);
         }
-        // What threads share is not a part of a block.
+        // A loop that threads share cannot be part of a block.
         let range = self.graph.source(node, 1);
         if matches!(self.graph.arg(range), Arg::Range { axis: AxisType::Global | AxisType::Thread, .. }) {
             return None;
@@ -95,7 +95,7 @@ impl Conditions<'_> {
 
     fn body(&self, body: &[NodeId]) -> Vec<Step> {
         let mut steps = Vec::with_capacity(body.len());
-        // Nodes that stand in a block, and how many nodes are in the steps or in blocks.
+        // Nodes that are in a block, and how many nodes are in the steps or in blocks.
         let mut placed = vec![false; body.len()];
         let mut written = 0;
         for block in self.find(body) {
@@ -114,7 +114,7 @@ impl Conditions<'_> {
         steps
     }
 
-    /// Runs of effects with one gate, in their order: between them only values that do not wait for them.
+    /// Runs of effects with one gate, in order; between them are only values that do not wait for them.
     fn find(&self, body: &[NodeId]) -> Vec<Block> {
         let mut found: Vec<Block> = Vec::new();
         let mut is_open = false;
@@ -140,7 +140,7 @@ impl Conditions<'_> {
         found
     }
 
-    /// The positions of what goes into a block; nothing where it is not worth one.
+    /// The positions of the nodes that go into a block; `None` if it is not worth one.
     fn content(&self, body: &[NodeId], block: &Block, from: usize) -> Option<Vec<usize>> {
         let mut content = block.members.clone();
         let has_loop = block.members.iter().any(|&position| self.graph.op(body[position]) == Op::End);
@@ -185,14 +185,14 @@ impl Conditions<'_> {
     }
 }
 
-/// The Linear of the loops' bodies: in its blocks nothing asks for their conditions again.
+/// The Linear of the loops' bodies. Accesses in a block drop the gate that the block tests.
 pub(super) fn listed(graph: &mut Graph, loops: &Loops, live: &Live, bodies: &[Vec<Step>]) -> Result<NodeId> {
     let steps = || bodies.iter().flatten();
     let nodes = steps().filter_map(|step| match step {
         Step::Node(node) => Some(*node),
         Step::If(_) | Step::Endif => None,
     });
-    // Without blocks every node stays what it is.
+    // Without blocks no node changes.
     let has_blocks = steps().any(|step| matches!(step, Step::If(_)));
     let taken = if has_blocks { nodes.collect() } else { FxHashSet::default() };
     let mut again = Again { taken, new: FxHashMap::default(), conditions: Vec::new() };
@@ -208,11 +208,11 @@ pub(super) fn listed(graph: &mut Graph, loops: &Loops, live: &Live, bodies: &[Ve
         };
         open.push((body, next + 1));
         match step {
-            // A loop in a block of the same gate.
+            // Already inside a block of the same gate.
             Step::If(gate) if again.holds(gate) => again.conditions.push((gate, None)),
             Step::If(gate) => {
                 let mut condition = again.new.get(&gate).copied().unwrap_or(gate);
-                // Two blocks of one gate are two nodes: the second comes after the first.
+                // Two blocks of one gate must be two nodes, so the second depends on the first.
                 if let Some(&before) = closed.get(&gate) {
                     condition = graph.add(Op::After, &[condition, before], Arg::None)?;
                     list.push(condition);
@@ -239,12 +239,12 @@ pub(super) fn listed(graph: &mut Graph, loops: &Loops, live: &Live, bodies: &[Ve
     graph.add(Op::Linear, &list, Arg::None)
 }
 
-/// Nodes over what others have become.
+/// Rebuilds nodes over the replacements of their sources.
 struct Again {
     new: FxHashMap<NodeId, NodeId>,
-    /// Nodes that have their places in the order.
+    /// Nodes that are already in the order.
     taken: FxHashSet<NodeId>,
-    /// Gates that hold here, and the Ifs that made them so.
+    /// Gates that hold here, each with its If.
     conditions: Vec<(NodeId, Option<NodeId>)>,
 }
 
@@ -270,7 +270,7 @@ impl Again {
             _ => sources.len(),
         };
         let mut made = graph.add(op, &sources[..kept], arg.clone())?;
-        // One that stands elsewhere without a gate must not be the same node.
+        // An ungated access elsewhere must not become the same node.
         if self.taken.contains(&made) {
             made = graph.add(op, &sources, arg)?;
         }

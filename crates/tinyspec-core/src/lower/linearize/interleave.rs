@@ -1,22 +1,23 @@
-//! Long chains beside each other. A processor sees some sixty instructions ahead: where a loop has chains of that
-//! length, one after the other, each instruction waits for the one before, and little of the next chain fills the time.
-//! Taking turns, two wait half as long, and four a quarter; as many do as the registers of every machine hold.
+//! Interleaves long dependence chains. A processor's scheduler looks some sixty instructions ahead: if a loop has
+//! chains of that length one after the other, each instruction waits for the previous one, and little of the next chain
+//! overlaps. Two interleaved chains hide half of the latency, and four three quarters; as many are interleaved as the
+//! registers of every machine hold.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op};
 
-/// Values that a chain is made of, at least.
+/// The least number of values in a chain.
 const LONG: usize = 16;
-/// Chains that take turns, at most.
+/// The most chains that are interleaved.
 const MOST: usize = 4;
-/// Values of all chains that may be alive at once. The smallest machines have registers for 13 of them; the few that wait
-/// longest go to the stack, which costs less than chains that wait for themselves.
+/// The most values of all chains that may be live at once. The smallest machines have registers for 13 of them;
+/// spilling the few with the longest live ranges costs less than unhidden latency.
 const VALUES: usize = 20;
 
-/// The body of a loop, in which chains that end in an effect each and are alike take turns.
+/// The body of a loop, with isomorphic chains, each ending in an effect, interleaved.
 pub(super) fn interleave(graph: &Graph, body: Vec<NodeId>) -> Vec<NodeId> {
-    // What conditions are put around stays as it is.
+    // Effects that become conditional blocks are left alone.
     let is_other = |node: &NodeId| {
         matches!(graph.op(*node), Op::End | Op::Barrier | Op::Call | Op::Custom)
             || is_store(graph, *node) && graph.sources(*node).len() > 2
@@ -42,7 +43,7 @@ fn is_store(graph: &Graph, node: NodeId) -> bool {
     matches!(graph.op(node), Op::Store | Op::AtomicAdd)
 }
 
-/// Is this a step of a chain? What is not, such as the arithmetic of places, stands before the step that it is for.
+/// Whether this is a step of a chain. Other nodes, such as address arithmetic, go before the step that needs them.
 fn is_step(graph: &Graph, node: NodeId) -> bool {
     is_store(graph, node) || graph.op(node) == Op::Load || is_computed(graph, node)
 }
@@ -52,7 +53,7 @@ fn is_computed(graph: &Graph, node: NodeId) -> bool {
         && (graph.dtype(node).is_float() || !graph.props(node).shape.is_empty())
 }
 
-/// How many values of a chain are waiting for their last use, at most.
+/// The most values of a chain that are live at once.
 fn alive(graph: &Graph, chain: &[NodeId]) -> usize {
     let mut last_uses: FxHashMap<NodeId, usize> = FxHashMap::default();
     for (position, &node) in chain.iter().enumerate() {
@@ -73,8 +74,8 @@ fn alive(graph: &Graph, chain: &[NodeId]) -> usize {
     most
 }
 
-/// Chains in turns, if all are made of the steps of the first and need nothing before it is there. What they share stands
-/// in the first.
+/// Interleaves chains if all have the same steps as the first and every operand still precedes its uses. Shared values
+/// are in the first chain.
 fn take_turns(graph: &Graph, chains: &[&[NodeId]]) -> Option<Vec<NodeId>> {
     let (&first, others) = chains.split_first()?;
     let is_long = |chain: &&[NodeId]| chain.iter().filter(|&&node| is_computed(graph, node)).count() >= LONG;
@@ -86,7 +87,7 @@ fn take_turns(graph: &Graph, chains: &[&[NodeId]]) -> Option<Vec<NodeId>> {
     let steps = |chain: &[NodeId]| -> Vec<Vec<NodeId>> {
         chain.split_inclusive(|&node| is_step(graph, node)).map(<[NodeId]>::to_vec).collect()
     };
-    // From the end, as what is only in the first is mostly at its beginning.
+    // From the end, since values that only the first chain has are mostly at its beginning.
     let mut turns: Vec<Vec<Vec<NodeId>>> = steps(first).into_iter().rev().map(|step| vec![step]).collect();
     for other in others {
         let mut rest = steps(other).into_iter().rev().peekable();
@@ -101,7 +102,7 @@ fn take_turns(graph: &Graph, chains: &[&[NodeId]]) -> Option<Vec<NodeId>> {
     is_ordered(graph, &all).then_some(all)
 }
 
-/// Does the second chain read a buffer that the first writes?
+/// Whether the second chain reads a buffer that the first writes.
 fn meet(graph: &Graph, first: &[NodeId], second: &[NodeId]) -> bool {
     let memory = |node: NodeId| buffer(graph, graph.source(node, 0));
     let stores = first.iter().filter(|&&node| is_store(graph, node));
@@ -110,7 +111,7 @@ fn meet(graph: &Graph, first: &[NodeId], second: &[NodeId]) -> bool {
     second.iter().filter(reads).any(|&load| written.contains(&None) || written.contains(&memory(load)))
 }
 
-/// The buffer that a place is in.
+/// The buffer that an address is in.
 fn buffer(graph: &Graph, mut place: NodeId) -> Option<NodeId> {
     while matches!(graph.op(place), Op::After | Op::Index | Op::Shrink) {
         place = graph.source(place, 0);
@@ -118,7 +119,7 @@ fn buffer(graph: &Graph, mut place: NodeId) -> Option<NodeId> {
     matches!(graph.arg(place), Arg::Param { .. } | Arg::Buffer { .. }).then_some(place)
 }
 
-/// Every node comes after those of its sources that are in the list.
+/// Whether every node comes after its sources that are in the list.
 fn is_ordered(graph: &Graph, list: &[NodeId]) -> bool {
     let mut waiting: FxHashSet<NodeId> = list.iter().copied().collect();
     list.iter().all(|node| {

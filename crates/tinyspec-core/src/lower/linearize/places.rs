@@ -1,11 +1,11 @@
-//! Reads that stay in their loops. Where a Range has one trip or none its value is 0, so no index need show that a read
-//! belongs to its loop; and without the trip the buffer may have no such place.
+//! Reads that must not be hoisted out of their loops. The variable of a Range with at most one trip is 0, so the index
+//! of a read need not depend on it; but without the trip, the buffer may have no such element.
 
 use crate::lower::live::{Live, RangeSet};
 use rustc_hash::FxHashMap;
 use tinyspec_ir::{AddrSpace, Builder, DType, Graph, Interval, NodeId, Op};
 
-/// Loops that nodes stand in besides those that they depend on: such reads, and what is made of them.
+/// For such reads, and values computed from them, the loops that they must stay in besides those that they depend on.
 pub(super) fn places(graph: &Graph, live: &Live, order: &[NodeId]) -> FxHashMap<NodeId, RangeSet> {
     let mut places = FxHashMap::default();
     let may_be_empty = |range: NodeId| match graph.props(graph.source(range, 0)).interval {
@@ -22,7 +22,7 @@ pub(super) fn places(graph: &Graph, live: &Live, order: &[NodeId]) -> FxHashMap<
         hangs[node.index()] = (graph.op(node) == Op::Load && !is_always_inside(graph, node))
             || (is_value && graph.sources(node).iter().any(|source| hangs[source.index()]));
     }
-    // Loops that all users of a node stand in.
+    // Loops that contain all users of a node.
     let mut around = vec![RangeSet::MAX; graph.len()];
     for &node in order.iter().rev() {
         let mut place = live.of(node);
@@ -39,7 +39,7 @@ pub(super) fn places(graph: &Graph, live: &Live, order: &[NodeId]) -> FxHashMap<
     places
 }
 
-/// Reads a place that its buffer has whatever the named dims are.
+/// Whether the element that is read exists whatever the named dims are.
 fn is_always_inside(graph: &Graph, load: NodeId) -> bool {
     let address = graph.source(load, 0);
     if graph.props(address).addrspace != Some(AddrSpace::Global) {

@@ -1,4 +1,4 @@
-//! A loop over blocks whose last one may lie beyond its end in part: reads and writes there do not happen.
+//! A loop over blocks, the last of which may be partial: accesses beyond the end are gated off.
 
 use super::{Nest, place};
 use crate::lower::fold::{both, identity};
@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use tinyspec_ir::{AxisType, Builder, Dim, Graph, NodeId, Op, Result};
 
 impl Nest {
-    /// The kernel over blocks of one size, in their order.
+    /// The kernel over blocks of one size, in order.
     pub(super) fn cut(&self, graph: &mut Graph, position: usize, total: &Dim, block: i64) -> Result<NodeId> {
         let next = self.next_range(graph);
         let (blocks, within) = ((total + (block - 1)).idiv(&Dim::from(block)), Dim::from(block));
@@ -22,7 +22,7 @@ impl Nest {
     }
 }
 
-/// `body` with `here` for `range`: it reads and writes at places that depend on it where `inside` holds.
+/// `body` with `here` in place of `range`. Accesses whose address depends on it happen only where `inside` holds.
 fn moved(graph: &mut Graph, body: NodeId, range: NodeId, here: NodeId, inside: NodeId) -> Result<NodeId> {
     let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::from_iter([(range, here)]);
     for node in graph.reachable(&[body]) {

@@ -1,6 +1,6 @@
-//! Long sums of products whose operands are read again and again become two: into parts that what they read stays in
-//! the cache for, and over the parts. So is the gradient of a convolution for its filters, a sum over all places of all
-//! images. A Reduce is unordered, so any tree is its value.
+//! Splits long sums of products with much operand reuse in two: a sum within blocks whose operands stay in the cache,
+//! and a sum over the blocks. The gradient of a convolution's filters is of this kind, a sum over all positions of all
+//! images. A Reduce is unordered, so any tree of partial sums is valid.
 
 use super::fusion::Costs;
 use super::movement::{count, dims};
@@ -9,10 +9,10 @@ use smallvec::SmallVec;
 use tinyspec_ir::dim::shape;
 use tinyspec_ir::{Arg, Axes, Builder, Graph, NodeId, Op, Result};
 
-/// Products that every element of an operand is in, at least.
+/// The least number of products that each element of an operand takes part in.
 const REUSE: i64 = 16;
 
-/// The graph with its long sums of products in parts, and its outputs; `None` where there are none.
+/// The graph with its long sums of products in blocks, and its outputs; `None` if there are none.
 pub(in super::super) fn block_products(
     graph: &Graph,
     outputs: &[NodeId],
@@ -29,16 +29,16 @@ pub(in super::super) fn block_products(
     replaced(graph, outputs, &live, replace).map(Some)
 }
 
-/// A sum whose outer axes become parts.
+/// A sum whose outer axes are cut into blocks.
 struct Blocks {
     axes: Axes,
     dims: Vec<i64>,
-    /// Axes, each with its number of parts, which divides it.
+    /// Axes, each with its number of blocks, which divides its size.
     cuts: SmallVec<[(usize, i64); 2]>,
 }
 
 impl Blocks {
-    /// A product over one axis is blocked by its own kernel.
+    /// A product over one axis is blocked within its own kernel.
     fn of(graph: &Graph, node: NodeId, costs: &Costs) -> Option<Blocks> {
         let (Arg::Reduce { op: Op::Add, axes }, &[source]) = (graph.arg(node), graph.sources(node)) else {
             return None;
@@ -46,7 +46,7 @@ impl Blocks {
         let (dims, dtype) = (dims(graph, source).ok()?, graph.dtype(node));
         let trips: i64 = axes.iter().map(|&axis| dims[axis as usize]).product();
         let long = axes.iter().filter(|&&axis| dims[axis as usize] > 1).count();
-        // Parts would be rounded where the sum is wider than its type.
+        // Partial sums would be rounded if the accumulator is wider than the dtype.
         let is_exact = dtype.accumulator_of(Op::Add) == dtype;
         if trips <= 2 * costs.cached || long < 2 || graph.op(source) != Op::Mul || !is_exact {
             return None;
@@ -91,7 +91,7 @@ impl Blocks {
         let dims = graph.shape(&shape(&dims))?;
         let rows = graph.add(Op::Reshape, &[source, dims], Arg::None)?;
         let rows = graph.add(Op::Reduce, &[rows], Arg::Reduce { op: Op::Add, axes: inside })?;
-        // In memory between the two.
+        // Stored between the two sums.
         let rows = graph.add(Op::Contiguous, &[rows], Arg::Stored)?;
         let total = graph.add(Op::Reduce, &[rows], Arg::Reduce { op: Op::Add, axes: parts })?;
         let mut dims = self.dims.clone();

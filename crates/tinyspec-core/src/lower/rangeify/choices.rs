@@ -1,4 +1,4 @@
-//! What stands between a Reduce and what it reduces: casts, views, and conditions that choose the terms.
+//! Helpers for what lies between a Reduce and its data: casts, views, and conditions that select the terms.
 
 use super::movement::{count, sizes};
 use crate::lower::terms::vanishes;
@@ -14,8 +14,8 @@ pub(super) fn uncast(graph: &Graph, node: NodeId) -> NodeId {
     below
 }
 
-/// The conditions under which a term counts in a Reduce by `op`, how each stands then, and what the term is then, unless that is
-/// a condition too.
+/// The conditions under which a term counts in a Reduce by `op`, each with the outcome that it must have, and the value
+/// of the term, unless that is a condition, too.
 pub(super) fn choices(graph: &Graph, op: Op, terms: NodeId) -> (SmallVec<[(NodeId, bool); 2]>, Option<NodeId>) {
     let dtype = graph.dtype(terms);
     let mut casts: SmallVec<[DType; 2]> = SmallVec::new();
@@ -49,10 +49,10 @@ pub(super) fn choices(graph: &Graph, op: Op, terms: NodeId) -> (SmallVec<[(NodeI
     (found, Some(below))
 }
 
-/// Terms of an element of the source from which on windows are no pool's.
+/// From this many terms per element of the source on, windows are not those of a pool.
 const WINDOW: i64 = 16;
 
-/// Views alone make many terms of each element, beside some zeros.
+/// Whether views alone repeat each element in many terms, apart from padding.
 pub(super) fn repeats(graph: &Graph, value: NodeId) -> bool {
     let is_padded = graph.views(value).any(|view| graph.op(view) == Op::Pad);
     let base = graph.viewed(value);

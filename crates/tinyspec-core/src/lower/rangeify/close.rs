@@ -1,4 +1,5 @@
-//! From gathered values to closed kernels: outputs are stored, Ranges and Params numbered in walk order, loops closed.
+//! Turns collected values into closed kernels: outputs are stored, Ranges and Params are numbered in walk order, loops
+//! are closed.
 
 use super::index::{Indices, Ranges, dim_of, placeholder_of};
 use super::values::storage;
@@ -9,7 +10,7 @@ use smallvec::SmallVec;
 use tinyspec_ir::dim::Name;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result, Shape};
 
-/// A kernel in range form, and what its Params stand for.
+/// A kernel in range form, and the tensors behind its Params.
 pub(super) struct Closed {
     pub(super) sink: NodeId,
     /// Tensor nodes: the outputs, then the inputs.
@@ -18,7 +19,7 @@ pub(super) struct Closed {
     pub(super) dims: Vec<Dim>,
 }
 
-/// What the values of one kernel are made of, in the order of a walk from its outputs.
+/// The parts of the values of one kernel, in the order of a walk from its outputs.
 pub(super) struct Contents {
     /// Scalars of the kernel, sources first.
     pub(super) order: Vec<NodeId>,
@@ -31,13 +32,13 @@ pub(super) struct Reduction {
     pub(super) extents: Shape,
     /// Ranges of the loops around it that it depends on.
     pub(super) outer: Ranges,
-    /// Longest chain of Reduces below: two of one level do not depend on each other.
+    /// Length of the longest chain of Reduces below: two of one level do not depend on each other.
     pub(super) level: u32,
-    /// Each load below is the same for several trips of the loops around it, as in a matrix product.
+    /// Whether each load below is invariant in some of the loops around it, as in a matrix product.
     pub(super) reuses: bool,
 }
 
-/// The sources of a scalar, with placeholders leading to the value they stand for.
+/// The sources of a scalar, with placeholders resolved to their values.
 fn sources<'a>(graph: &'a Graph, values: &'a [NodeId], node: &NodeId) -> &'a [NodeId] {
     match (graph.op(*node), graph.arg(*node)) {
         (Op::Param, arg) => match placeholder_of(arg) {
@@ -75,7 +76,7 @@ fn order(graph: &Graph, values: &[NodeId], roots: &[NodeId]) -> Vec<NodeId> {
     order
 }
 
-/// Looks through the values of a kernel.
+/// Collects the contents of a kernel.
 pub(super) fn contents(indices: &Indices, kernel: &Kernel, values: &[NodeId]) -> Contents {
     let graph = &indices.graph;
     let roots: Vec<NodeId> = kernel.outputs.iter().map(|&(_, demand)| values[demand as usize]).collect();
@@ -137,7 +138,7 @@ fn extent(graph: &Graph, range: NodeId) -> Dim {
     dim_of(graph, graph.source(range, 0)).unwrap_or_else(|| Dim::from(0))
 }
 
-/// The named dims of a kernel, numbered as they come.
+/// The named dims of a kernel, numbered in order of first use.
 #[derive(Default)]
 struct NamedDims(Vec<Name>);
 
@@ -164,8 +165,8 @@ impl NamedDims {
     }
 }
 
-/// Reduces that do not depend on each other share Ranges where their bounds and the loops around them agree, so that
-/// they become one loop: the Range that stands for each.
+/// Lets independent Reduces share Ranges if their bounds and enclosing loops agree, so that they become one loop.
+/// Returns the representative of each Range.
 fn share(reduces: &[Reduction], substitute: &FxHashMap<NodeId, NodeId>) -> FxHashMap<NodeId, NodeId> {
     let mut first: FxHashMap<(u32, Shape, Ranges), &Ranges> = FxHashMap::default();
     let mut shared = FxHashMap::default();
@@ -264,7 +265,7 @@ pub(super) fn close(walk: &mut Walk, graph: &mut Graph, members: &[usize], value
     for (place, &(member, node, demand)) in outputs.iter().enumerate() {
         let size = &walk.kernels[member].extents.clone();
         let own = walk.kernels[member].ranges.clone();
-        // All outputs are written in the kernel's own order, so the position is the same for each.
+        // All outputs are written in the kernel's own order, so they share the position.
         let position = walk.indices.flat(&own, size)?;
         let position = walk.placed(node, position)?;
         let position = transfer(&walk.indices, graph, position, &stands, &ranges, &mut new, &mut named)?;

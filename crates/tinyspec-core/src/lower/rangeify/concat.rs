@@ -313,7 +313,7 @@ enum Read {
     Stored,
     /// All of it is read.
     Whole,
-    /// Somebody may read only a part of it.
+    /// Some user may read only a part of it.
     Partly,
 }
 

@@ -1,5 +1,5 @@
 //! Counting Reduces: a sum over views of one constant is that constant times the number of trips whose gates hold,
-//! which is index arithmetic. The spec's arange, and every length that a mean divides by, need no loop then.
+//! which is index arithmetic. So the spec's arange, and the length that a mean divides by, need no loop.
 
 use super::index::Tuple;
 use super::movement;
@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use tinyspec_ir::eval::eval_op;
 use tinyspec_ir::{Arg, AxisType, Const, DType, Dim, Graph, NodeId, Op, Result};
 
-/// The constant below a Reduce-Add, when there are only views and casts between: 0 around it stays 0.
+/// The constant below a Reduce-Add, if there are only views and casts in between. Padding with 0 stays 0.
 pub(super) fn counted(graph: &Graph, node: NodeId) -> Option<Const> {
     match graph.arg(node) {
         Arg::Reduce { op: Op::Add, .. } => {}
@@ -28,12 +28,12 @@ pub(super) fn counted(graph: &Graph, node: NodeId) -> Option<Const> {
             _ => break,
         }
     }
-    // 0 times an infinity is no 0.
+    // 0 times infinity is not 0.
     let value = casts.iter().rev().try_fold(graph.as_const(below)?, |value, &to| eval_op(Op::Cast, to, &[value]).ok());
     value.filter(|value| value.as_float().is_none_or(f64::is_finite))
 }
 
-/// The number of trips, and the gate outside of which it is 0.
+/// The number of trips, and the gate outside which it is 0.
 #[derive(Clone, Copy)]
 pub(super) struct Count {
     pub(super) trips: NodeId,
@@ -42,7 +42,7 @@ pub(super) struct Count {
 }
 
 impl Walk<'_> {
-    /// The count that a demand on a counting Reduce asks for; `None` where the gates are not simple enough.
+    /// The count for a demand on a counting Reduce; `None` if the gates are too complex.
     pub(super) fn count(&mut self, demand: DemandId) -> Result<Option<Count>> {
         let need = &self.needs[demand as usize];
         let (node, mut index) = (need.node, need.tuple.clone());
@@ -70,7 +70,7 @@ impl Walk<'_> {
         let mut trips = self.indices.number(1);
         for (position, &(range, extent)) in ranges.iter().enumerate() {
             let Some(count) = self.trips_within(range, extent, &mut conditions)? else { return Ok(None) };
-            // A product of trips counts a square; where one range bounds another, as in a triangle, it does not.
+            // The product of trip counts is only right for a box: not if one Range bounds another, as in a triangle.
             let others = self.indices.ranges_of([count]);
             if ranges[position + 1..].iter().any(|(other, _)| others.contains(other)) {
                 return Ok(None);
@@ -109,7 +109,7 @@ impl Walk<'_> {
         }
     }
 
-    /// How many values of `range` meet the conditions on it, which are taken out of the list.
+    /// How many values of `range` satisfy the conditions on it, which are removed from the list.
     fn trips_within(&mut self, range: NodeId, extent: &Dim, conditions: &mut Vec<NodeId>) -> Result<Option<NodeId>> {
         let (mut low, mut high) = (self.indices.number(0), self.indices.dim(extent)?);
         let mut others = Vec::new();

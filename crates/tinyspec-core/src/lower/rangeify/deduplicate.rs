@@ -1,5 +1,5 @@
-//! Kernel deduplication: kernels that differ only in which part of a buffer they read are one kernel, compiled once: the steps of
-//! a sequence, the heads of a matrix. Their Calls pass the part, as a `Shrink` of the buffer.
+//! Kernel deduplication: kernels that differ only in which part of a buffer they read, such as the steps of a sequence
+//! or the heads of a matrix, become one kernel, compiled once. Their Calls pass the part, as a `Shrink` of the buffer.
 
 use super::{KernelCall, Schedule};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -10,7 +10,7 @@ use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{AddrSpace, Arg, Builder, DType, Graph, NodeId, Op, Result, Shape};
 
-/// Bytes that parts are apart, so that what is aligned in a buffer is aligned in its part.
+/// The alignment of parts in bytes, so that what is aligned in a buffer is aligned in its part.
 const ALIGNMENT: i64 = 64;
 
 /// The part of a buffer that a kernel reads.
@@ -27,7 +27,7 @@ struct Moved {
     parts: SmallVec<[Part; 4]>,
 }
 
-/// The schedule with kernels that differ in such a way made equal.
+/// The schedule with such kernels made equal.
 pub(super) fn deduplicate(schedule: Schedule) -> Result<Schedule> {
     let mut moved: FxHashMap<NodeId, Option<Moved>> = FxHashMap::default();
     let mut kernels = Graph::new();
@@ -47,14 +47,14 @@ pub(super) fn deduplicate(schedule: Schedule) -> Result<Schedule> {
     rebuilt(&schedule, &kernels, &moved)
 }
 
-/// Calls of kernels that several have as many buffers, outputs and values as: only these may be equal.
+/// Calls whose kernel agrees with another in the number of buffers, outputs and values: only these can be equal.
 fn candidates(schedule: &Schedule) -> Vec<&KernelCall> {
     let graph = &schedule.graph;
     let mut sizes: FxHashMap<NodeId, usize> = FxHashMap::default();
     let mut alike: FxHashMap<(usize, usize, usize), FxHashSet<NodeId>> = FxHashMap::default();
     let mut key = |call: &KernelCall| {
         let size = *sizes.entry(call.kernel).or_insert_with(|| {
-            // Constants and what they are summed up with come and go with the place.
+            // Index arithmetic does not count, since it varies with the offset.
             let is_index = |node: &NodeId| graph.dtype(*node) == DType::Index;
             graph.reachable(&[call.kernel]).iter().filter(|node| !is_index(node)).count()
         });
@@ -68,7 +68,7 @@ fn candidates(schedule: &Schedule) -> Vec<&KernelCall> {
     plain.into_iter().filter(|call| alike[&key(call)].len() > 1).collect()
 }
 
-/// The kernel with each buffer that it only reads cut down to what it reads of it; `None` where it reads all.
+/// The kernel with each read-only buffer cut down to the part that it reads; `None` if it reads all of them.
 fn over_parts(kernels: &mut Graph, schedule: &Graph, call: &KernelCall) -> Result<Option<Moved>> {
     let mut graph = Graph::new();
     let sink = graph.import(schedule, &[call.kernel], |_, _| Ok(None))?[0];
@@ -124,7 +124,7 @@ fn over_parts(kernels: &mut Graph, schedule: &Graph, call: &KernelCall) -> Resul
 fn rebuilt(schedule: &Schedule, kernels: &Graph, moved: &FxHashMap<NodeId, Option<Moved>>) -> Result<Schedule> {
     let from = &schedule.graph;
     let mut graph = Graph::new();
-    // What stands for each node outside of the kernels.
+    // The replacement of each node outside the kernels.
     let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
     let by_node: FxHashMap<NodeId, &KernelCall> = schedule.calls.iter().map(|call| (call.node, call)).collect();
     let mut made: FxHashMap<NodeId, NodeId> = FxHashMap::default();

@@ -1,10 +1,10 @@
-//! Which kernels have to run before others. Each is deeper than all that need it, so that a question about two of them
-//! looks only at what lies between, not at all that is below.
+//! The order in which kernels must run. Each kernel is deeper than its users, so a query about two kernels visits only
+//! those between them, not everything below.
 
 use super::walk::Kernel;
 use rustc_hash::FxHashSet;
 
-/// `user` needs `other`, which does not need it, to have run.
+/// Records that `user` depends on `other`, which must not depend on it.
 pub(super) fn depend(kernels: &mut [Kernel], user: usize, other: usize) {
     kernels[user].depends.push(other);
     let mut stack = vec![(other, kernels[user].depth + 1)];
@@ -16,10 +16,10 @@ pub(super) fn depend(kernels: &mut [Kernel], user: usize, other: usize) {
     }
 }
 
-/// One of `from` needs, directly or through others, one of `targets` to have run.
+/// Whether one of `from` depends, directly or transitively, on one of `targets`.
 pub(super) fn depends_on(kernels: &[Kernel], from: &[usize], targets: &[usize]) -> bool {
     let Some(deepest) = targets.iter().map(|&target| kernels[target].depth).max() else { return false };
-    // As large as what is reached: a table of all kernels would make every question linear in them.
+    // A set that grows with the search: a table of all kernels would make every query linear in them.
     let mut seen = FxHashSet::default();
     let mut stack = from.to_vec();
     while let Some(kernel) = stack.pop() {

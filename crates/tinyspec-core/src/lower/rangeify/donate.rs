@@ -1,9 +1,9 @@
 //! Buffer donation: results in the memory of the inputs that they replace.
 //!
-//! A state that is assigned, and whose old value nobody else has, may be overwritten. A result gets an input's memory
-//! where each kernel that reads the old value can run before the one that writes, and that one reads each place only for
-//! what it writes there. Then what stays as it is is neither read nor written: a part that is set costs what the part
-//! costs, and a kernel written by hand updates the input itself instead of a copy.
+//! An assigned state whose old value is not referenced elsewhere may be overwritten. A result gets an input's memory if
+//! each kernel that reads the old value can run before the one that writes, and that one reads each element only to
+//! compute the same element. Then unchanged elements are neither read nor written: setting a part costs no more than
+//! the part, and a kernel written by hand updates the input itself instead of a copy.
 
 use super::narrow::only_what_differs;
 use super::{KernelCall, Schedule};
@@ -13,21 +13,21 @@ use tinyspec_ir::affine::Affine;
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
-/// A result that may take the memory of an input: nobody needs the input's value afterwards.
+/// A result that may take the memory of an input, whose value is not needed afterwards.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Donation {
     /// Position of the result.
     pub output: usize,
     /// Slot of the input, which has the result's dtype and shape.
     pub slot: u32,
-    /// Granted only where the result is the input with a part of it replaced, or as a kernel written by hand updates it.
+    /// Granted only if the result is the input with a part replaced, or updated by a kernel written by hand.
     pub only_part: bool,
 }
 
-/// Bytes of a state from which on a second one is worth the time to find out that none is needed.
+/// The least size of a state, in bytes, for which avoiding a second buffer is worth the analysis.
 const LARGE: usize = 1 << 20;
 
-/// The schedule with those of the wanted donations that can be made; with none, if they save little.
+/// The schedule with those of the wanted donations that are possible; with none, if they save little.
 pub(super) fn donate(mut schedule: Schedule, wanted: &[Donation]) -> Result<Schedule> {
     // Dims are no buffers.
     if schedule.calls.iter().any(|call| call.takes_dims(&schedule.graph)) {
@@ -53,7 +53,7 @@ pub(super) fn donate(mut schedule: Schedule, wanted: &[Donation]) -> Result<Sche
     Ok(schedule)
 }
 
-/// What a schedule is beside its nodes: those of another one stay in its graph, unused.
+/// A snapshot of a schedule without its nodes. After restoring it, the other nodes stay in the graph, unused.
 struct Order {
     root: NodeId,
     outputs: Vec<NodeId>,
@@ -77,7 +77,7 @@ fn arguments(schedule: &Schedule, call: &KernelCall) -> Vec<NodeId> {
     schedule.graph.sources(call.node)[1..].iter().map(|&buffer| behind_after(&schedule.graph, buffer)).collect()
 }
 
-/// Puts one result over an input, if it can be; whether that saves much.
+/// Lets one result overwrite an input, if possible; returns whether that saves much.
 fn one(schedule: &mut Schedule, wish: Donation) -> Result<Option<bool>> {
     let graph = &schedule.graph;
     let Some(&output) = schedule.outputs.get(wish.output) else { return Ok(None) };
@@ -118,11 +118,11 @@ fn one(schedule: &mut Schedule, wish: Donation) -> Result<Option<bool>> {
     Ok(Some(saves))
 }
 
-/// The Calls that need what `writer` wrote.
+/// The Calls that depend on `writer`.
 fn dependents(graph: &Graph, schedule: &Schedule, writer: usize) -> FxHashSet<usize> {
     let mut nodes: FxHashSet<NodeId> = [schedule.calls[writer].node].into_iter().collect();
     let mut found = FxHashSet::default();
-    // They follow it, in an order in which they can run.
+    // They follow it, since Calls are in dependence order.
     for (number, call) in schedule.calls.iter().enumerate().skip(writer + 1) {
         let needs = |mut state: NodeId| {
             while graph.op(state) == Op::After {
@@ -145,14 +145,14 @@ fn dependents(graph: &Graph, schedule: &Schedule, writer: usize) -> FxHashSet<us
 struct Kernel {
     graph: Graph,
     sink: NodeId,
-    /// Does not write all of the result.
+    /// Whether it writes only part of the result.
     is_partial: bool,
-    /// Writes what is there.
+    /// Whether it only writes back the old contents.
     is_copy: bool,
 }
 
-/// The kernel with its Params `place`, which it writes, and `read` as one; `None` where it may read what it has written. Its
-/// loops may be cut down to where it writes, unless somebody has written them.
+/// The kernel with its Params `place`, which it writes, and `read` merged; `None` if it might read what it has written.
+/// Its loops may be narrowed to what it writes, unless the kernel was written by hand.
 fn in_place(schedule: &Graph, kernel: NodeId, place: u32, read: u32, may_be_narrow: bool) -> Result<Option<Kernel>> {
     let mut graph = Graph::new();
     let sink = graph.import(schedule, &[kernel], |_, _| Ok(None))?[0];
@@ -167,7 +167,7 @@ fn in_place(schedule: &Graph, kernel: NodeId, place: u32, read: u32, may_be_narr
     let Some(store) = store_to(&graph, &live, to) else { return Ok(None) };
     let position = graph.source(graph.source(store, 0), 1);
     let stored = Affine::of(&graph, position);
-    // What a place holds, read as it is.
+    // Whether a node reads the old contents of the stored element.
     let old = |graph: &Graph, node: NodeId| {
         let node = if graph.op(node) == Op::Cast { graph.source(node, 0) } else { node };
         let &[address] = graph.sources(node) else { return false };
@@ -188,7 +188,7 @@ fn in_place(schedule: &Graph, kernel: NodeId, place: u32, read: u32, may_be_narr
     }
     let Some(found) = found else { return Ok(None) };
     let (is_partial, sink) = (found != sink, found);
-    // The Params after the one that is gone move up.
+    // The Params after the removed one move up.
     let mut renamed: FxHashMap<NodeId, NodeId> = [(from, to)].into_iter().collect();
     for node in graph.reachable(&[sink]) {
         if let (Op::Param, Arg::Param { slot, dtype, device, addrspace }) = (graph.op(node), graph.arg(node))
@@ -215,7 +215,8 @@ fn store_to(graph: &Graph, live: &[NodeId], param: NodeId) -> Option<NodeId> {
     (stores.next().is_none() && is_place).then_some(store)
 }
 
-/// Every read of `from` is of the place that the Store into `to` writes, happens before it, and not in a loop of its own.
+/// Whether every read of `from` is of the element that the Store into `to` writes, happens before it, and is not in a
+/// loop of its own.
 fn is_safe(graph: &Graph, sink: NodeId, to: NodeId, from: NodeId) -> bool {
     let live = graph.reachable(&[sink]);
     let Some(store) = store_to(graph, &live, to) else { return false };
@@ -231,20 +232,20 @@ fn is_safe(graph: &Graph, sink: NodeId, to: NodeId, from: NodeId) -> bool {
             && matches!(graph.sources(address), &[_, index] if index == place || Affine::of(graph, index) == stored)
             && !reduced.contains(&address)
     };
-    // Another store may read the same place by a Load of its own.
+    // Another store may read the same element by a separate Load.
     let mut readers = live.iter().filter(|&&node| graph.sources(node).iter().any(|source| addresses.contains(source)));
     addresses.iter().all(is_same) && readers.all(|reader| before.contains(reader))
 }
 
-/// The schedule anew, with one Call that writes an input.
+/// Rebuilds the schedule so that one Call writes an input.
 struct Rebuild {
     writer: usize,
-    /// It only copies the input, for a Call that updates the copy.
+    /// Whether it only copies the input, for a Call that updates the copy.
     is_copied: bool,
-    /// What it wrote so far.
+    /// The buffer that it wrote so far.
     buffer: NodeId,
     input: NodeId,
-    /// Its kernel, and the argument that is gone; none where it does not read the input.
+    /// Its kernel, and the position of the removed argument; `None` if it does not read the input.
     kernel: Option<(Kernel, usize)>,
     /// Other Calls that read the input.
     readers: Vec<usize>,
@@ -253,7 +254,7 @@ struct Rebuild {
 }
 
 impl Rebuild {
-    /// New Calls in the schedule's own graph: their kernels are the nodes they were.
+    /// Makes the new Calls in the schedule's own graph, whose kernels are unchanged.
     fn run(self, schedule: &mut Schedule) -> Result<()> {
         let graph = &mut schedule.graph;
         let mut order: Vec<usize> = (0..schedule.calls.len()).collect();
@@ -264,7 +265,7 @@ impl Rebuild {
                 () => 0,
             });
         }
-        // The new node of each Call and each state of a buffer. A copy that is left out has none.
+        // The new node of each Call and each state of a buffer. A removed copy has none.
         let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
         let mut calls = Vec::with_capacity(order.len());
         for number in order {

@@ -13,7 +13,7 @@ use tinyspec_backends::Target;
 use tinyspec_ir::rules::widened_as_written;
 use tinyspec_ir::{Arg, Axes, Builder, DType, Graph, NodeId, Op, Result, masks};
 
-/// What the law weighs with, in units of one simple vector operation per element.
+/// The costs that the law weighs, in units of one simple vector operation per element.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Costs {
     /// Operations that take as long as moving one byte to or from memory.
@@ -22,17 +22,17 @@ pub struct Costs {
     pub launch: f64,
     /// Trips of a kernel below which splitting it among threads gains nothing.
     pub parallel: f64,
-    /// How many times as long a sum of products takes that is not tiled.
+    /// How many times longer a sum of products takes if it is not tiled.
     pub untiled: f64,
-    /// Trips of a sum of products whose panels share the second-level cache with all else.
+    /// The greatest trip count of a sum of products whose panels fit in its share of the second-level cache.
     pub cached: i64,
-    /// Values per kernel beyond which it is cut, counted as what the target computes them by.
+    /// Values per kernel beyond which it is cut, counted after decomposition for the target.
     pub nodes: usize,
     /// The same, counted in demands, because compile time is superlinear in them.
     pub demands: usize,
-    /// Loops over terms beyond which a kernel is cut: a set of its loops has a bit for each, and lowering adds to them.
+    /// Reduction loops beyond which a kernel is cut: a set of its loops is a bit mask, and lowering adds more loops.
     pub loops: usize,
-    /// How many values an op becomes.
+    /// The number of values that each op is decomposed into.
     pub sizes: Sizes,
     /// Outputs per kernel beyond which no sibling joins.
     pub outputs: usize,
@@ -40,7 +40,7 @@ pub struct Costs {
     pub vector: usize,
     /// Bytes that the cache of a core holds.
     pub cache: i64,
-    /// Bytes of what is walked twice, of which the first cache holds one while the next one comes.
+    /// Size in bytes of a block that is read twice: the first cache holds one while the next is loaded.
     pub part: i64,
 }
 
@@ -48,13 +48,14 @@ impl Costs {
     /// The costs of a device. Wider vectors compute more in the time that memory needs for a byte.
     pub fn of(target: &Target) -> Costs {
         let byte = (target.lanes(DType::F32) as f64 / 2.0).max(1.0);
-        // Two vectors a trip, and eight times as much beside them.
+        // A trip reads two vectors, and its panels get an eighth of the cache.
         let cached = (target.cache_bytes[1] / (16 * target.vector_bytes.max(1))).max(256) as i64;
         Costs {
             byte,
             launch: 2048.0 * byte,
             parallel: 16384.0,
-            // Loads instead of registers, and often single elements instead of vectors (3 to 15 for 16 lanes, measured).
+            // An untiled sum loads instead of using registers, and often elements instead of vectors (3 to 15 for 16
+            // lanes, measured).
             untiled: 1.0 + target.lanes(DType::F32) as f64 / 2.0,
             cached,
             nodes: 2000,
@@ -69,32 +70,32 @@ impl Costs {
     }
 }
 
-/// What is known of every tensor node before the walk: what one element of it costs if all below is fused.
+/// Estimates for every tensor node before the walk: what one element of it costs if everything below is fused.
 pub(super) struct Estimates {
     work: Vec<f32>,
     bytes: Vec<f32>,
-    /// The last Reduce below, with nothing but what is made of its elements one by one in between.
+    /// The last Reduce below, with only elementwise ops in between.
     carried: Vec<Option<NodeId>>,
     reuse: Vec<Reuse>,
-    /// In memory, whatever it costs.
+    /// Whether the node is stored unconditionally.
     stored: Vec<bool>,
     users: Vec<u32>,
     /// Reduces that have become index arithmetic.
     counts: Vec<bool>,
-    /// Values that follow from the indices alone, in few steps: cheaper than a read.
+    /// Values that derive from the indices alone in a few steps, so that recomputing them is cheaper than a load.
     ramps: Vec<bool>,
-    /// Comparisons with such values: one step, and none where a sum takes the terms that they choose.
+    /// Comparisons with such values: one step, or none if they select the terms of a sum.
     masks: Vec<bool>,
-    /// Reduces whose terms data send to places, which a loop of their own adds up.
+    /// Scatters: Reduces whose data decide which result a term belongs to. A loop of its own adds them up.
     scatters: Vec<bool>,
-    /// Sums that only another sum needs, with nothing but views in between.
+    /// Sums that are used only by another sum, with only views in between.
     summed: Vec<bool>,
-    /// Reduces whose windows follow the output, each element of which carries on where another ends.
+    /// Running Reduces, whose windows move with the output, so that each element continues from the previous one.
     windows: Vec<bool>,
 }
 
 impl Estimates {
-    /// `forced` nodes are in memory.
+    /// `forced` nodes are stored.
     pub(super) fn new(graph: &Graph, live: &[NodeId], forced: &FxHashMap<NodeId, Reason>, costs: &Costs) -> Estimates {
         let mut estimates = Estimates {
             work: vec![0.0; graph.len()],
@@ -130,33 +131,34 @@ impl Estimates {
         estimates
     }
 
-    /// The Reduce is computed by a loop over its terms, in a kernel of its own.
+    /// Whether the Reduce is computed by a loop over its terms, in a kernel of its own.
     pub(super) fn scatters(&self, node: NodeId) -> bool {
         self.scatters[node.index()]
     }
 
-    /// The Reduce that a value is, or the one that it depends on through elementwise ops alone and is the only user of.
+    /// The Reduce that a value is, or that it depends on by elementwise ops alone as its only user.
     pub(super) fn sum(&self, graph: &Graph, node: NodeId) -> Option<NodeId> {
         if graph.op(node) == Op::Reduce { Some(node) } else { self.carried[node.index()] }
     }
 
-    /// What other results need again of the operands of a sum of products.
+    /// Which operands of a sum of products are reused by other results.
     pub(super) fn reuse(&self, node: NodeId) -> Reuse {
         self.reuse[node.index()]
     }
 
-    /// Operations for one element if all below is fused, an upper bound: a shared subexpression counts on each path to it.
+    /// An upper bound on the operations for one element if everything below is fused: a shared subexpression counts on
+    /// each path to it.
     pub(super) fn work(&self, node: NodeId) -> f64 {
         self.work[node.index()] as f64
     }
 
-    /// As [`Estimates::work`], with a shared subexpression counted once for each index at which it is read: elementwise ops read their
-    /// sources at the same index, each view at another one.
+    /// As [`Estimates::work`], but a shared subexpression counts once for each index at which it is read: elementwise
+    /// ops read their sources at the same index, each view at another one.
     fn work_once(&self, graph: &Graph, node: NodeId) -> f64 {
-        /// Visits after which the rest counts as in [`Estimates::work`].
+        /// The most visits; the rest counts as in [`Estimates::work`].
         const MOST: usize = 1024;
         let mut met: FxHashSet<(NodeId, u64)> = FxHashSet::default();
-        // A node, the views on the way to it, and how many of its elements one element takes.
+        // A node, the views on the way to it, and how many of its elements one result needs.
         let mut open = vec![(node, 0u64, 1f32)];
         let mut total = 0f32;
         while let Some((node, views, share)) = open.pop() {
@@ -185,12 +187,13 @@ impl Estimates {
         total as f64
     }
 
-    /// The source counts as a read, since the law decides on a Reduce by itself, unless it becomes part of the sum that reads it.
+    /// Whether the source counts as a load: a Reduce is decided upon separately, unless it becomes part of the sum that
+    /// reads it.
     fn is_read(&self, graph: &Graph, source: NodeId) -> bool {
         graph.op(source) == Op::Reduce && !self.counts[source.index()] && !self.summed[source.index()]
     }
 
-    /// What is read where positions say so, and a constant elsewhere: a read under a mask.
+    /// Whether this is a masked load: a value where a condition on positions holds, and a constant elsewhere.
     pub(super) fn is_masked_read(&self, graph: &Graph, node: NodeId) -> bool {
         let &[condition, yes, no] = graph.sources(node) else { return false };
         let is_constant = |side: NodeId| graph.as_const(masks::repeated(graph, side)).is_some();
@@ -205,22 +208,23 @@ impl Estimates {
             && (is_constant(no) && is_read(yes) || is_constant(yes) && is_read(no))
     }
 
-    /// How often other nodes name this one.
+    /// The number of uses of a node.
     pub(super) fn users(&self, node: NodeId) -> u32 {
         self.users[node.index()]
     }
 
-    /// It is in memory whatever it costs.
+    /// Whether it is stored unconditionally.
     pub(super) fn is_stored(&self, node: NodeId) -> bool {
         self.stored[node.index()]
     }
 
-    /// The Reduce grows along the output, so that a loop can carry it.
+    /// Whether the Reduce grows along the output, so that a loop can carry it.
     pub(super) fn runs(&self, node: NodeId) -> bool {
         self.windows[node.index()]
     }
 
-    /// A Reduce over data of what stands where a ramp along other axes equals them.
+    /// Whether this is a scatter: a Reduce over data of terms selected by comparing the data with a ramp along other
+    /// axes.
     fn is_scatter(&self, graph: &Graph, node: NodeId) -> bool {
         let Arg::Reduce { op, axes } = graph.arg(node) else { return false };
         let terms = graph.source(node, 0);
@@ -245,7 +249,7 @@ impl Estimates {
         })
     }
 
-    /// What data equal, or lie below, is a position.
+    /// Whether a node compares data with positions.
     fn is_mask(&self, graph: &Graph, node: NodeId) -> bool {
         let is_ramp = |source: &NodeId| self.ramps[source.index()];
         let sources = graph.sources(node);
@@ -261,7 +265,7 @@ impl Estimates {
         }
     }
 
-    /// A Reduce of what a comparison of positions chooses, or of views that repeat what they pad.
+    /// Whether this is a Reduce of terms selected by a comparison of positions, or of views that pad and repeat.
     fn is_windowed(&self, graph: &Graph, node: NodeId) -> bool {
         let Arg::Reduce { op, axes } = graph.arg(node) else { return false };
         let terms = graph.source(node, 0);
@@ -269,7 +273,7 @@ impl Estimates {
         let along = |value: NodeId| masks::varying_axes(graph, value, rank);
         let (conditions, value) = choices(graph, *op, terms);
         let of_value = value.map_or_else(Axes::new, along);
-        // What grows along an axis of the output takes values that are the same all along it.
+        // A running Reduce along an axis of the output needs terms that do not vary along that axis.
         let is_window = |steps: NodeId, ends: NodeId| {
             let (steps, ends) = (along(steps), along(ends));
             let is_reduced = |axis: &u32| axes.contains(axis);
@@ -288,7 +292,7 @@ impl Estimates {
     fn add(&mut self, graph: &Graph, node: NodeId, byte: f32) {
         let elements = elements(graph, node);
         let op = graph.op(node);
-        // What the user or a rule wants in memory is read from there.
+        // A value that the user or a rule wants stored is loaded.
         if matches!(op, Op::Param | Op::Buffer | Op::Binary | Op::Contiguous) {
             self.bytes[node.index()] = graph.dtype(node).size() as f32;
             return;
@@ -306,7 +310,7 @@ impl Estimates {
         for &source in value_sources(graph, node) {
             let from = self::elements(graph, source);
             let share = per_element(op, elements, from);
-            // What several kernels would rather read than recompute counts with the bytes of a read.
+            // A value that several kernels would rather load than recompute costs the bytes of a load.
             let size = graph.dtype(source).size() as f32;
             let again = self.bytes[source.index()] + self.work[source.index()] / byte;
             let is_stored =
@@ -319,7 +323,7 @@ impl Estimates {
             if op == Op::Reduce {
                 work += share;
             }
-            // With several users the source is stored itself, and what follows is cheap again.
+            // With several users the source itself is stored, and elementwise ops on it are cheap.
             if from == elements && self.users[source.index()] == 1 && !self.counts[source.index()] {
                 let tiled = |sum: &Option<NodeId>| sum.is_some_and(|sum| self.reuse(sum) == Reuse::Both);
                 let sums = [self.carried[node.index()], self.sum(graph, source)];
@@ -335,7 +339,7 @@ impl Estimates {
     }
 }
 
-/// Operations on an index that cost less than to read their result.
+/// The most operations on an index that cost less than loading the result.
 const RAMP: f32 = 8.0;
 
 /// Whether a node adds or multiplies by a constant and none of its operands does: longer chains may be cut.
@@ -350,12 +354,13 @@ fn elements(graph: &Graph, node: NodeId) -> f32 {
     count(&sizes(graph, node)).max(1) as f32
 }
 
-/// How many of the `from` elements of a source one of the `elements` of an op takes. Fewer elements are computed once and used again.
+/// How many of the `from` elements of a source one of the `elements` of an op needs. If there are fewer, each is
+/// computed once and reused.
 fn per_element(op: Op, elements: f32, from: f32) -> f32 {
     if op == Op::Reduce { from / elements } else { (from / elements).min(1.0) }
 }
 
-/// A sum that is not rounded when it is done.
+/// Whether this is a float sum that is not rounded at the end.
 fn is_float_sum(graph: &Graph, node: NodeId) -> bool {
     let dtype = graph.dtype(node);
     matches!(graph.arg(node), Arg::Reduce { op: Op::Add, .. }) && dtype.is_float() && dtype.accumulator() == dtype
@@ -371,7 +376,7 @@ pub(super) fn value_sources(graph: &Graph, node: NodeId) -> &[NodeId] {
     }
 }
 
-/// Vector operations that one element of an op takes.
+/// The number of vector operations for one element of an op.
 fn operation(graph: &Graph, node: NodeId) -> f32 {
     match graph.op(node) {
         Op::Pow if is_product(graph, node) => 5.0,
@@ -393,19 +398,19 @@ pub(super) struct Demand {
     pub(super) kernel: usize,
     /// How often the consumer evaluates it.
     pub(super) trips: f64,
-    /// Depends on the Range of a Reduce.
+    /// Whether it depends on the Range of a Reduce.
     pub(super) inside_reduce: bool,
-    /// Depends on exactly the outermost of the kernel's output Ranges, and how many.
+    /// If it depends on exactly the outermost output Ranges of the kernel, how many they are.
     pub(super) prefix: Option<usize>,
     /// Trips of the whole output space of the consuming kernel.
     pub(super) space: f64,
-    /// The consuming kernel is full.
+    /// Whether the consuming kernel has reached its limits.
     pub(super) full: bool,
-    /// Each axis is one whole loop of the consuming kernel, in either direction.
+    /// Whether each axis is one whole loop of the consuming kernel, in either direction.
     pub(super) whole: bool,
     /// Operations that the consuming kernel loses because a sum of products in it is not tiled.
     pub(super) untiled: f64,
-    /// Bytes that its inner loops would read again.
+    /// Bytes that its inner loops reread from the cache.
     pub(super) shared: f64,
 }
 
@@ -416,13 +421,13 @@ pub enum Reason {
     Output,
     /// The user asked for a layout or a move: a boundary between kernels.
     Contiguous,
-    /// A composition or an earlier pass wants it in memory, whichever kernel writes it.
+    /// A composition or an earlier pass wants it stored, whichever kernel writes it.
     Stored,
     /// A kernel written by hand reads it.
     Call,
     /// A Reduce inside another Reduce's loop would run once per trip of it.
     ThroughReduces,
-    /// A sum of sums, each of which is needed once, is one sum.
+    /// A sum of sums, each of which is used once, is one sum.
     SumOfSums,
     /// The Reduce would run again in an inner loop that it does not depend on.
     NotPrefix,
@@ -436,25 +441,25 @@ pub enum Reason {
     Step,
     /// Its Reduce is needed several times, so it is stored with what follows it.
     AfterReduce,
-    /// A view moves nothing: what it views is decided upon.
+    /// A view moves no data; the decision is about its source.
     View,
     /// It follows from the indices alone.
     Ramp,
     /// It compares with what follows from them.
     Mask,
-    /// Narrow numbers in memory take less of it, and whoever reads them often packs them first.
+    /// Narrow numbers take less memory, and a kernel that reads them repeatedly packs them first.
     Widened,
     /// Its windows would not follow the loops of its consumer.
     Window,
-    /// One loop cannot carry it and another running Reduce of its kernel.
+    /// One loop cannot carry both this and another running Reduce of its kernel.
     Direction,
     /// A kernel that contained it could not be lowered.
     Unfused,
     /// Each kernel of a part writes it where it belongs.
     Parts,
-    /// Its terms go where data send them.
+    /// Its data decide where each term goes.
     Scatter,
-    /// Kernels over blocks make it where they sum it.
+    /// Kernels over blocks compute it where they sum it.
     Online,
     /// Recomputing costs more than storing.
     Dear {
@@ -520,7 +525,7 @@ impl fmt::Display for Decision {
     }
 }
 
-/// A Cast to a wider type, by one instruction.
+/// Whether this is a Cast to a wider type that takes one instruction.
 fn widens(graph: &Graph, node: NodeId) -> bool {
     if graph.op(node) != Op::Cast {
         return false;
@@ -535,7 +540,7 @@ fn widens(graph: &Graph, node: NodeId) -> bool {
 /// grow exponentially. A smaller excess makes up for costs that neither counts, such as lanes that short rows leave empty (measured).
 const OVERCOUNT: f64 = 4.0;
 
-/// Zeros around an image are summed as well.
+/// The allowance for zeros around an image, which are summed as well.
 const SLACK: f64 = 2.0;
 
 /// The law. `demands` holds at least one.
@@ -564,7 +569,8 @@ pub(super) fn decide(
     }
     let elements = count(&sizes(graph, node)).max(1) as f64;
     if demands.iter().any(|demand| demand.full) {
-        // Cutting before the step is no worse, and keeps the exponent of a power in one kernel for Select.
+        // Cutting before the step is no worse, and keeps the exponent of a power in the same kernel as the power, for
+        // Select.
         return Ok(if is_step(graph, node) { (false, Reason::Step) } else { (true, Reason::Full) });
     }
     if widens(graph, node) {
@@ -587,7 +593,7 @@ pub(super) fn decide(
     }
     match barrier {
         Some(reason) if op == Op::Reduce => return Ok((true, reason)),
-        // The Reduce below would have to be stored anyway: rather store what was made of it.
+        // The Reduce below would have to be stored anyway: store the value derived from it instead.
         Some(_) if carries => return Ok((true, Reason::AfterReduce)),
         None if carries && op != Op::Reduce && elements > 1.0 && demands.len() > 1 => {
             return Ok((true, Reason::AfterReduce));

@@ -1,7 +1,7 @@
 //! Kernels written by hand, in a tensor graph: `After(buffer, Call(CustomFunction, buffers…, dims…), number)`.
 //!
-//! A call is a kernel of its own. What it updates is a value like any other, so the kernel works on a copy, unless
-//! nobody else looks at the value or the kernel overwrites all of it.
+//! A call is a kernel of its own. What it updates is a value like any other, so the kernel works on a copy, unless the
+//! value has no other use or the kernel overwrites all of it.
 
 use super::movement::{count, dims};
 use super::walk::{DemandId, Walk, call_result, named};
@@ -55,7 +55,7 @@ fn results_of(graph: &Graph, call: NodeId) -> impl Iterator<Item = (NodeId, usiz
 }
 
 impl WrittenCall {
-    /// The values whose contents the kernel looks at.
+    /// The values that the kernel reads.
     pub(super) fn inputs(&self, graph: &Graph, call: NodeId) -> Vec<NodeId> {
         let before = &self.specialised.before;
         let buffers = &graph.sources(call)[1..=self.specialised.buffers.len()];
@@ -79,7 +79,7 @@ impl Assembly<'_> {
             }
         }
         let definition = self.tensors.locations(call).iter().find(|&place| !locations.contains(place)).cloned();
-        // Of two buffers that begin with one value each is a buffer of its own.
+        // Two buffers with the same initial value are separate buffers.
         let is_once = |tensors: &Graph, tensor: NodeId| {
             arguments.iter().filter(|&&argument| named(tensors, argument).0 == tensor).count() == 1
         };
@@ -115,7 +115,7 @@ impl Assembly<'_> {
             };
             sources.push(buffer);
         }
-        // Buffers as they were come last, by slot.
+        // Old contents of buffers come last, by slot.
         sources.extend(read);
         let node = self.graph.add(Op::Call, &sources, Arg::None)?;
         for location in &locations {
@@ -137,7 +137,7 @@ impl Assembly<'_> {
         Ok(calls)
     }
 
-    /// What holds a value; an empty one is in no memory yet.
+    /// The buffer of a value; an empty value has none yet.
     fn value(&mut self, tensor: NodeId) -> Result<NodeId> {
         if count(&dims(self.tensors, tensor)?) == 0 && !self.places.contains_key(&tensor) {
             return self.buffer(tensor);
@@ -145,7 +145,7 @@ impl Assembly<'_> {
         self.place(tensor)
     }
 
-    /// A temporary that no other kernel but the one that writes it and no root looks at.
+    /// Whether this is a temporary that only its writer uses: no other kernel and no root.
     fn is_private(&self, walk: &Walk, tensor: NodeId) -> bool {
         let writer = walk.writer.get(&tensor);
         let looks = |&&demand: &&DemandId| Some(&walk.needs[demand as usize].kernel) != writer;

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_ir::{Dim, NodeId, Op};
 
-/// How many earlier kernels of the same space are tried; keeps the pass linear.
+/// How many earlier kernels of the same space are tried. A limit keeps the pass linear.
 const CANDIDATES: usize = 16;
 
 /// Groups of kernels to be built as one, in an order in which they can run.
@@ -23,7 +23,7 @@ pub(super) fn groups(walk: &mut Walk, values: &[NodeId], costs: &Costs) -> Vec<V
         })
         .collect();
     let mut members: Vec<Vec<usize>> = (0..walk.kernels.len()).map(|kernel| vec![kernel]).collect();
-    // Who depends on each kernel, kept up as kernels merge.
+    // The users of each kernel, updated as kernels merge.
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); walk.kernels.len()];
     for (user, kernel) in walk.kernels.iter().enumerate() {
         kernel.depends.iter().for_each(|&other| users[other].push(user));
@@ -78,14 +78,14 @@ fn gains(a: &Kernel, b: &Kernel, a_shape: &Shape, b_shape: &Shape, costs: &Costs
         && a.online == b.online
         && (shares || (a.space < costs.parallel && a_shape.loops.is_empty()))
         && a_shape.loops == b_shape.loops
-        // A matrix product wants all registers for its own tile, unless loops over blocks give each sum one of its own.
+        // A matrix product needs all registers for its own tile, unless loops over blocks give each sum its own.
         && (a.online.is_some() || !a_shape.reuses && !b_shape.reuses)
         && a.size + b.size <= costs.nodes
         && a.demands + b.demands <= costs.demands
 }
 
-/// Whether two kernels read each value that they share along the same loops. Of a sum of rows and one of columns, one would stride
-/// from line to line.
+/// Whether two kernels read each shared value along the same loops. If one sums rows and the other columns, one of them
+/// would stride from line to line.
 fn read_alike(walk: &mut Walk, a: &[DemandId], b: &[DemandId]) -> bool {
     let is_read_alike = |walk: &mut Walk, demand: DemandId| {
         let node = walk.needs[demand as usize].node;
@@ -99,21 +99,21 @@ fn read_alike(walk: &mut Walk, a: &[DemandId], b: &[DemandId]) -> bool {
     b.iter().all(|&demand| is_read_alike(walk, demand))
 }
 
-/// Do two kernels over blocks sum the same matrices along the same of their axes, so that one makes them for both?
+/// Whether two kernels over blocks sum the same matrices along the same axes, so that one can compute them for both.
 fn sum_along_one_axis(walk: &Walk, family: usize, a: usize, b: usize) -> bool {
     let (of_a, of_b) = (orientations(walk, a), orientations(walk, b));
     let mut both = of_a.iter().filter_map(|(matrix, axes)| Some((axes, of_b.get(matrix)?))).peekable();
     !walk.online.is_apart(family)
         && both.peek().is_some()
         && both.all(|(a, b)| a == b)
-        // Each sum has one output Range that its matrices do not have: that of its weights.
+        // Each sum has one output Range that its matrices lack: that of its weights.
         && [(a, &of_a), (b, &of_b)].into_iter().all(|(kernel, axes)| {
             let outputs = walk.kernels[kernel].ranges.len();
             axes.values().all(|axes| axes.iter().flatten().count() + 1 == outputs)
         })
 }
 
-/// For each product that a kernel makes blocks of, which of the kernel's output Ranges its axes follow.
+/// For each product that a kernel computes in blocks, which output Ranges of the kernel its axes follow.
 fn orientations(walk: &Walk, kernel: usize) -> FxHashMap<NodeId, SmallVec<[Option<usize>; 4]>> {
     let ranges = &walk.kernels[kernel].ranges;
     let is_product = |node: NodeId| walk.tensors.op(node) == Op::Reduce && walk.online.is_inside(node);
@@ -122,7 +122,7 @@ fn orientations(walk: &Walk, kernel: usize) -> FxHashMap<NodeId, SmallVec<[Optio
         .collect()
 }
 
-/// Makes `kernel` part of `partner` as far as dependencies go; what each computes stays with it.
+/// Merges the dependencies of `kernel` into `partner`; each keeps its own values.
 fn merge(kernels: &mut [Kernel], users: &mut [Vec<usize>], partner: usize, kernel: usize) {
     for other in std::mem::take(&mut kernels[kernel].depends) {
         users[other].push(partner);
@@ -134,7 +134,7 @@ fn merge(kernels: &mut [Kernel], users: &mut [Vec<usize>], partner: usize, kerne
     kernels[partner].loops += loops;
     let inputs = kernels[kernel].inputs.clone();
     kernels[partner].inputs.extend(inputs);
-    // Whoever waits for the one waits for both.
+    // A kernel that waits for one waits for both.
     depend(kernels, kernel, partner);
     for user in std::mem::take(&mut users[kernel]) {
         if !kernels[user].depends.contains(&partner) {
@@ -146,7 +146,7 @@ fn merge(kernels: &mut [Kernel], users: &mut [Vec<usize>], partner: usize, kerne
     users[partner].push(kernel);
 }
 
-/// Dependencies first; among those that are free, later kernels first, since the walk found them from the outputs down.
+/// A topological order; among ready kernels, later ones first, since the walk found them from the outputs down.
 fn in_order(kernels: &[Kernel], members: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
     let mut home = vec![0; kernels.len()];
     for (group, members) in members.iter().enumerate() {

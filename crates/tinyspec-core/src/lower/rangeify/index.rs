@@ -1,5 +1,5 @@
-//! Index arithmetic: every index is emitted from its normal form, so that equal addresses are one node and the div and mod
-//! of a Reshape vanish wherever they can.
+//! Index arithmetic: every index is emitted from its normal form, so that equal addresses are one node and the div and
+//! mod of a Reshape cancel wherever possible.
 
 mod symbolic;
 
@@ -11,7 +11,7 @@ use tinyspec_ir::affine::{Affine, divided};
 use tinyspec_ir::dim::floor_div;
 use tinyspec_ir::{Arg, AxisType, Builder, Const, DType, Dim, Graph, NodeId, Op, Result, Shape};
 
-/// Slots from here on are those of placeholders, which are no named dims.
+/// Slots from here on belong to placeholders rather than named dims.
 const PLACEHOLDERS: u32 = 1 << 31;
 
 /// The demand whose value the placeholder stands for.
@@ -22,13 +22,13 @@ pub(super) fn placeholder_of(arg: &Arg) -> Option<u32> {
     }
 }
 
-/// One index scalar a dim.
+/// One index scalar per dim.
 pub(super) type Tuple = SmallVec<[NodeId; 4]>;
 
 /// Ranges (and placeholders resolved to the Ranges behind them) that an index depends on, ascending.
 pub(super) type Ranges = SmallVec<[NodeId; 4]>;
 
-/// That `inner / divisor` is `quotient`.
+/// The fact that `inner / divisor` is `quotient`.
 #[derive(Clone, Copy)]
 pub(super) struct Turn {
     inner: NodeId,
@@ -43,7 +43,7 @@ pub(super) struct Indices {
     ranges: FxHashMap<NodeId, Ranges>,
     next_range: u32,
     symbols: Symbols,
-    /// Positions that a Reshape took apart into indices along some dims, by those indices.
+    /// Positions that a Reshape split into indices along some dims, by those indices.
     apart: FxHashMap<Tuple, (Shape, NodeId)>,
 }
 
@@ -53,7 +53,7 @@ impl Indices {
         self.graph.index(value)
     }
 
-    /// A Range that no other kernel or Reduce has.
+    /// A new Range, which no other kernel or Reduce has.
     pub(super) fn fresh_range(&mut self, extent: &Dim, axis: AxisType) -> Result<NodeId> {
         let bound = self.graph.dim(extent)?;
         let range = self.graph.range(bound, self.next_range, axis)?;
@@ -110,7 +110,7 @@ impl Indices {
         self.build(product)
     }
 
-    /// The row-major position of `tuple` in `dims`. What was taken apart along some of them is put together as it was.
+    /// The row-major position of `tuple` in `dims`. Indices that were split from a position are recombined to it.
     pub(super) fn flat(&mut self, tuple: &[NodeId], dims: &[Dim]) -> Result<NodeId> {
         let mut total = self.number(0);
         let mut stride = Dim::from(1);
@@ -129,7 +129,7 @@ impl Indices {
         Ok(total)
     }
 
-    /// Remembers that `tuple` is `position` in `dims`, taken apart.
+    /// Remembers that `tuple` was split from `position` along `dims`.
     pub(super) fn remember(&mut self, tuple: Tuple, dims: Shape, position: NodeId) {
         if tuple.len() > 1 {
             self.apart.insert(tuple, (dims, position));
@@ -209,7 +209,7 @@ impl Indices {
         Ok((!depends).then_some((sign, rest)))
     }
 
-    /// The Range that `a` counts with, up or down.
+    /// The Range that `a` steps along, up or down.
     pub(super) fn walked(&self, a: NodeId) -> Option<NodeId> {
         match self.form(a).terms() {
             &[(range, 1 | -1)] if self.graph.op(range) == Op::Range => Some(range),
@@ -227,7 +227,7 @@ impl Indices {
         })
     }
 
-    /// The gate is false whatever the Ranges are.
+    /// Whether the gate is always false.
     pub(super) fn is_never(&self, gate: NodeId) -> bool {
         self.graph.as_const(gate).is_some_and(|value| value.bits == 0)
     }
@@ -236,7 +236,7 @@ impl Indices {
         self.graph.constant(Const::int(DType::Bool, value as i128))
     }
 
-    /// `low <= a < high` for an `a` that is a remainder, where only one quotient allows that: what it then is.
+    /// The gate `low <= a < high` for a remainder `a`, if only one quotient is compatible with it; and that quotient.
     pub(super) fn within_turn(&mut self, a: NodeId, low: i64, high: i64) -> Result<Option<(Option<NodeId>, Turn)>> {
         let form = self.form(a);
         let &[(atom, 1)] = form.terms() else { return Ok(None) };
@@ -258,7 +258,7 @@ impl Indices {
         Ok(Some((gate, Turn { inner, divisor, quotient })))
     }
 
-    /// `a` where the quotient of a turn is known.
+    /// `a` simplified by the quotient of a turn.
     pub(super) fn in_turn(&mut self, a: NodeId, turn: Turn) -> Result<NodeId> {
         let form = self.form(a);
         let known = form.substitute(|atom| match divided(&self.graph, atom) {

@@ -1,11 +1,10 @@
-//! Rangeify ("Lowering Pipeline"): determines the kernel split of a tensor graph and breaks everything down to
-//! shape `()`.
+//! Rangeify ("Lowering Pipeline"): divides a tensor graph into kernels and reduces all values to shape `()`.
 //!
 //! One walk from the outputs down gives every tensor node the indices at which its consumers read it (`walk`), with
-//! movement ops as functions of an index (`movement`, `index`). All demands on a node are known when it is reached,
-//! so one law decides there whether it is recomputed in its consumers or written to memory (`fusion`). A sweep
-//! upwards then builds the scalar values (`values`); kernels over one space merge (`horizontal_fusion`) and are closed
-//! (`close`): own Params, own Ranges, several Stores.
+//! movement ops as functions of an index (`movement`, `index`). All demands on a node are known when it is reached, so
+//! one law decides there whether it is recomputed in its consumers or written to memory (`fusion`). A sweep upwards
+//! then builds the scalar values (`values`). Kernels over one iteration space merge (`horizontal_fusion`), and each is
+//! closed over its own Params and Ranges (`close`).
 
 mod cache_blocks;
 mod choices;
@@ -59,9 +58,9 @@ pub struct KernelCall {
     pub node: NodeId,
     /// Its kernel: a Sink in range form. Equal kernels are one node.
     pub kernel: NodeId,
-    /// How many of the buffers it writes; they come first.
+    /// The number of buffers that it writes; they come first.
     pub outputs: usize,
-    /// Where the user wrote what it computes; of a kernel written by hand, where it is called.
+    /// The user's lines that it computes; for a kernel written by hand, those that call it.
     pub locations: Vec<Location>,
     /// The Reduces that it computes, in the tensor graph that was cut into kernels.
     pub reduces: Vec<NodeId>,
@@ -80,13 +79,13 @@ impl KernelCall {
         }
     }
 
-    /// Among its arguments are values of named dims.
+    /// Whether its arguments include values of named dims.
     fn takes_dims(&self, graph: &Graph) -> bool {
         graph.sources(self.node)[1..].iter().any(|&node| graph.dtype(node) == DType::Index)
     }
 }
 
-/// What the user called the parts of a kernel.
+/// The user's names for a kernel and its buffers.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct HandWritten {
     /// The kernel.
@@ -115,7 +114,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The decisions of the fusion law, one a line, with the user's line where it is known.
+    /// The decisions of the fusion law, one per line, with the user's line if known.
     pub fn explain(&self, tensors: &Graph) -> String {
         let mut text = String::new();
         for decision in &self.decisions {
@@ -181,25 +180,26 @@ fn rangeify_by(
     }
 }
 
-/// What a first attempt at a schedule has shown to be no kernel.
+/// Decisions that an earlier attempt at a schedule has ruled out.
 #[derive(Default)]
 struct Refused {
-    /// Matrices of which no kernel in blocks makes several sums, or a sum and something else: each has its own.
+    /// Matrices of which no kernel over blocks can compute several sums, or a sum and something else: each sum has its
+    /// own kernel.
     together: FxHashSet<usize>,
-    /// Matrices for which there is no kernel in blocks even so: they are stored after all.
+    /// Matrices for which there is no kernel over blocks even then: they are stored after all.
     families: FxHashSet<usize>,
     /// Running Reduces that no loop of their consumer carries.
     fused: FxHashSet<NodeId>,
-    /// Reduces whose kernels could not be lowered: each gets its own.
+    /// Reduces whose kernels could not be lowered: each gets a kernel of its own.
     unfused: FxHashSet<NodeId>,
 }
 
-/// A schedule, and what is to be seen only once its kernels are there.
+/// A schedule, and facts that are known only once its kernels are built.
 struct Scheduled {
     schedule: Schedule,
-    /// For each of its Calls the matrices that it sums in blocks.
+    /// For each of its Calls, the matrices that it sums in blocks.
     online: Vec<Option<usize>>,
-    /// Running Reduces that better had kernels of their own.
+    /// Running Reduces that should have kernels of their own.
     apart: Vec<NodeId>,
 }
 
@@ -300,7 +300,7 @@ fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs, refused: &Refused)
     Ok(Scheduled { schedule, online, apart })
 }
 
-/// What no kernel can express.
+/// Refuses what no kernel can express.
 fn check(graph: &Graph, node: NodeId) -> Result<()> {
     let device = |node: NodeId| graph.props(node).device.as_ref();
     match graph.op(node) {
@@ -328,10 +328,10 @@ fn check(graph: &Graph, node: NodeId) -> Result<()> {
 struct Assembly<'a> {
     graph: Graph,
     tensors: &'a Graph,
-    /// What holds each tensor node: a leaf, or a Buffer after its Call.
+    /// The storage of each tensor node: a leaf, or a Buffer after its Call.
     places: FxHashMap<NodeId, NodeId>,
     buffers: Vec<NodeId>,
-    /// Slots below belong to Buffers of the tensor graph.
+    /// Lower slots belong to Buffers of the tensor graph.
     first_slot: u32,
     /// The tensor nodes of the roots.
     results: &'a [NodeId],
@@ -347,8 +347,8 @@ fn buffer_slot(graph: &Graph, node: NodeId) -> Option<u32> {
 }
 
 impl Assembly<'_> {
-    /// One kernel, unless it had running Reduces that no single loop carries: then its members are kernels of their own, and
-    /// where that is not enough, one of the Reduces is to be, `apart`.
+    /// One kernel, unless no single loop can carry its running Reduces: then its members become separate kernels, and
+    /// if that is not enough, one of the Reduces is added to `apart`.
     fn calls(
         &mut self,
         walk: &mut Walk,
@@ -472,7 +472,7 @@ impl Assembly<'_> {
         self.graph.add(Op::After, &sources, Arg::None)
     }
 
-    /// What holds a tensor node that a kernel reads: written earlier, or a leaf, flat.
+    /// The flat storage of a tensor node that a kernel reads: a leaf, or a Buffer written earlier.
     fn place(&mut self, tensor: NodeId) -> Result<NodeId> {
         if let Some(&place) = self.places.get(&tensor).filter(|_| !walk::is_leaf(self.tensors, tensor)) {
             return Ok(place);

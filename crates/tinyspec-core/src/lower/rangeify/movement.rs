@@ -7,7 +7,7 @@ use tinyspec_ir::{Arg, Builder, Dim, Error, ErrorKind, Graph, NodeId, Op, Result
 /// A shape of plain numbers.
 pub(super) type Dims = SmallVec<[i64; 4]>;
 
-/// A dim that has no number yet counts as at most so many where costs are weighed.
+/// The greatest size that cost estimates assume for a named dim.
 const TYPICAL: i64 = 1024;
 
 /// The dims of a node, numbers or not.
@@ -20,7 +20,7 @@ pub(super) fn elements(shape: &[Dim]) -> Dim {
     shape.iter().fold(Dim::from(1), |product, dim| product * dim.clone())
 }
 
-/// The dim as a number to weigh costs with.
+/// The dim as a number for cost estimates.
 pub(super) fn estimate(dim: &Dim) -> i64 {
     dim.as_const().unwrap_or_else(|| {
         let (low, high) = dim.bounds();
@@ -28,12 +28,12 @@ pub(super) fn estimate(dim: &Dim) -> i64 {
     })
 }
 
-/// The shape of a node as numbers to weigh costs with.
+/// The shape of a node as numbers for cost estimates.
 pub(super) fn sizes(graph: &Graph, node: NodeId) -> Dims {
     shape(graph, node).iter().map(estimate).collect()
 }
 
-/// The numbers of a node's shape; what is only worth its while for known sizes asks for them.
+/// The shape of a node as numbers, for optimisations that need known sizes.
 pub(super) fn dims(graph: &Graph, node: NodeId) -> Result<Dims> {
     let shape = &graph.props(node).shape;
     dim::static_shape(shape).ok_or_else(|| {
@@ -52,8 +52,8 @@ pub(super) fn count(dims: &[i64]) -> i64 {
     dims.iter().fold(1, |product, &dim| product.saturating_mul(dim))
 }
 
-/// The index into the source of a movement op (Stack and Index apart) that `tuple` of its result stands for, and the
-/// gate outside of which the result is 0.
+/// For a movement op other than Stack and Index, the index into its source that corresponds to `tuple` in its result,
+/// and the gate outside which the result is 0.
 pub(super) fn source_index(
     indices: &mut Indices,
     graph: &Graph,
@@ -92,7 +92,7 @@ pub(super) fn source_index(
             for (&position, offset) in tuple.iter().zip(offset) {
                 index.push(indices.move_by(position, &(Dim::from(0) - offset))?);
             }
-            // What one gate implies simplifies the index, and with it the other gates.
+            // Facts implied by one gate simplify the index, and with it the other gates.
             for axis in 0..index.len() {
                 let turn = match from[axis].as_const() {
                     Some(size) => indices.within_turn(index[axis], 0, size)?,
@@ -142,7 +142,7 @@ fn reshape(indices: &mut Indices, tuple: &[NodeId], to: &[Dim], from: &[Dim]) ->
         let (first_to, first_from) = (i, j);
         let (mut to_size, mut from_size) = (to[to_axes[i]].clone(), from[from_axes[j]].clone());
         while to_size != from_size {
-            // Of sizes without a number the greatest values tell which is the product of more of them.
+            // For named dims, the upper bounds tell which product has more factors.
             let (a, b) = (to_size.bounds().1, from_size.bounds().1);
             if a < b && i + 1 < to_axes.len() {
                 i += 1;

@@ -1,7 +1,8 @@
-//! Stores that leave most places as they are: what they write, and their loops cut down to where they write.
+//! Narrows stores that leave most elements unchanged: they store only what changes, and their loops run only where they
+//! store.
 //!
-//! Where the memory of a result is that of an input, `Store(x[i], Where(c, v, x[i]))` is a Store of `v` under the gate
-//! `c`; a gate that keeps few trips of a loop bounds the loop.
+//! If a result shares the memory of an input, `Store(x[i], Where(c, v, x[i]))` is a Store of `v` under the gate `c`; a
+//! gate that holds in few trips of a loop bounds the loop.
 
 use crate::lower::fold::{both, elementwise, truth};
 use crate::lower::live;
@@ -13,11 +14,11 @@ use tinyspec_ir::masks::conjuncts;
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
-/// Longest chain of choices that is looked through: assignments to parts, one after the other.
+/// The longest chain of selects to follow, as of successive assignments to parts.
 const CHOICES: usize = 16;
 
-/// The kernel with `store` writing only what differs from `old`, which says whether a scalar is what the place holds.
-/// `None` where it may write anything anywhere.
+/// The kernel with `store` writing only elements that change; `old` says whether a scalar is the element's old value.
+/// `None` if it may change any element.
 pub(super) fn only_what_differs(
     graph: &mut Graph,
     sink: NodeId,
@@ -25,7 +26,7 @@ pub(super) fn only_what_differs(
     old: impl Fn(&Graph, NodeId) -> bool,
 ) -> Result<Option<NodeId>> {
     let &[place, stored] = graph.sources(store) else { return Ok(None) };
-    // Bools lie in memory as bytes.
+    // Bools are stored as bytes.
     let cast = (graph.op(stored) == Op::Cast).then(|| graph.arg(stored).clone());
     let mut value = if cast.is_some() { graph.source(stored, 0) } else { stored };
     let mut choices = Vec::new();
@@ -60,7 +61,8 @@ pub(super) fn only_what_differs(
     narrow(graph, sink).map(Some)
 }
 
-/// `a | b`, as what both require and the rest: only the former can bound a loop, as where several parts of a row are set.
+/// `a | b`, as the conditions that both require, and the rest: only the former can bound a loop, as when several parts
+/// of a row are set.
 fn either(graph: &mut Graph, a: NodeId, b: NodeId) -> Result<NodeId> {
     let terms = |graph: &Graph, gate| -> Vec<(NodeId, bool)> {
         conjuncts(graph, gate, true).into_iter().filter(|&term| !is_true(graph, term)).collect()
@@ -71,13 +73,13 @@ fn either(graph: &mut Graph, a: NodeId, b: NodeId) -> Result<NodeId> {
     let all = every(graph, &common)?;
     let either = match (every(graph, &left)?, every(graph, &right)?) {
         (Some(left), Some(right)) => Some(graph.alu(Op::Or, &[left, right])?),
-        // Where one of them requires no more, the other adds nothing.
+        // If one of them requires nothing more, the disjunction of the rest is true.
         _ => None,
     };
     Ok(both(graph, all, either)?.unwrap_or_else(|| truth(graph, true)))
 }
 
-/// All of some conditions, each with whether it holds.
+/// The conjunction of conditions, each with the outcome that it must have.
 fn every(graph: &mut Graph, terms: &[(NodeId, bool)]) -> Result<Option<NodeId>> {
     let mut all = None;
     for &(node, holds) in terms {
@@ -97,7 +99,7 @@ fn is_true(graph: &Graph, (node, holds): (NodeId, bool)) -> bool {
     graph.as_int(node).is_some_and(|value| (value != 0) == holds)
 }
 
-/// Loops of the outputs, each as short as the gates of all Stores allow.
+/// Shortens the loops of the outputs as far as the gates of all Stores allow.
 fn narrow(graph: &mut Graph, mut sink: NodeId) -> Result<NodeId> {
     'again: loop {
         for node in graph.reachable(&[sink]) {
@@ -112,12 +114,12 @@ fn narrow(graph: &mut Graph, mut sink: NodeId) -> Result<NodeId> {
     }
 }
 
-/// The trips of a loop in which something is written.
+/// The trips of a loop in which something is stored.
 #[derive(Clone, PartialEq, Debug)]
 enum Cut {
-    /// `count` trips from `first` on, which is data: some of them may be outside of the loop.
+    /// `count` trips from `first` on, which is data, so some of them may be outside the loop.
     From { first: Affine, count: i64 },
-    /// So many from the first on, so far apart.
+    /// `count` trips from `first` on, `apart` from each other.
     Steps { first: i64, apart: i64, count: i64 },
 }
 
@@ -152,7 +154,7 @@ fn cut(graph: &mut Graph, sink: NodeId, range: NodeId) -> Result<Option<NodeId>>
                 (less(graph, &Affine::number(-1), &place)?, less(graph, &place, &Affine::number(trips))?);
             for (store, conditions, said) in stores {
                 let mut gate = both(graph, Some(above), Some(below))?;
-                // One node may be several conditions: it is left out where the new place implies all of them.
+                // One node may stand for several conditions: it is dropped if the new index implies all of them.
                 let is_implied = |node: NodeId| {
                     conditions.iter().enumerate().all(|(number, other)| other.node != node || said.contains(&number))
                 };
@@ -177,7 +179,8 @@ fn cut(graph: &mut Graph, sink: NodeId, range: NodeId) -> Result<Option<NodeId>>
 }
 
 impl Cut {
-    /// What conditions leave of a loop, if that is less than all; and, where the bounds are data, the conditions that give them.
+    /// The trips of a loop that conditions allow, if not all; and, if the bounds are data, the conditions that they
+    /// come from.
     fn of(graph: &Graph, conditions: &[Condition], range: NodeId, trips: i64) -> Option<(Cut, SmallVec<[usize; 2]>)> {
         let domain = Domain::of(graph, range, constraints(conditions));
         let windows = domain.windows().filter(|window| (1..trips).contains(&window.count));

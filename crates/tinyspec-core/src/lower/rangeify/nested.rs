@@ -1,11 +1,11 @@
-//! A sum of sums is one sum: so the gradient of a convolution becomes a convolution again.
+//! Flattens a sum of sums into one sum, which turns the gradient of a convolution into a convolution.
 
 use super::index::{Indices, Ranges};
 use crate::lower::fold::conjuncts;
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
-/// The terms and Ranges of a sum over `ranges` of `value`, if that is itself a sum, perhaps only under a gate.
+/// The terms and Ranges of a sum of `value` over `ranges`, where `value` may itself be a sum, possibly under a gate.
 pub(super) fn flattened(indices: &mut Indices, value: NodeId, ranges: Ranges) -> Result<(NodeId, Ranges)> {
     let (mut terms, mut all, mut gate) = (value, ranges.clone(), None);
     let mut found = false;
@@ -34,8 +34,8 @@ pub(super) fn flattened(indices: &mut Indices, value: NodeId, ranges: Ranges) ->
     Ok((terms, all))
 }
 
-/// `terms` where the gate holds, else 0. Of a product of two elements the one that lies outside is 0; the other stays
-/// as it is, which is how a convolution treats the zeros around its input (an infinite filter makes nan of both).
+/// `terms` where the gate holds, else 0. In a product of two elements, only the one out of bounds becomes 0, which is
+/// how a convolution treats the padding of its input (an infinite filter gives nan in both).
 fn gated(graph: &mut Graph, terms: NodeId, gate: NodeId) -> Result<NodeId> {
     if let (Op::Mul, &[a, b]) = (graph.op(terms), graph.sources(terms)) {
         let free: SmallVec<[bool; 2]> = [a, b].iter().map(|&operand| is_inside(graph, operand)).collect();
@@ -58,7 +58,7 @@ fn gated(graph: &mut Graph, terms: NodeId, gate: NodeId) -> Result<NodeId> {
     graph.alu(Op::Where, &[gate, terms, zero])
 }
 
-/// A Load whose place is in the buffer whatever its gate says.
+/// Whether a Load is in bounds even if its gate is closed.
 fn is_inside(graph: &Graph, load: NodeId) -> bool {
     let (Op::Load, &[place, ..]) = (graph.op(load), graph.sources(load)) else { return false };
     let (Op::Index, &[buffer, index]) = (graph.op(place), graph.sources(place)) else { return false };
@@ -67,7 +67,7 @@ fn is_inside(graph: &Graph, load: NodeId) -> bool {
     bounds.is_some_and(|(low, high)| low >= 0 && high < length as i128)
 }
 
-/// Every condition of `b` is one of `a`.
+/// Whether every condition of `b` is one of `a`.
 fn implies(graph: &Graph, a: NodeId, b: NodeId) -> bool {
     let own = conjuncts(graph, a);
     conjuncts(graph, b).iter().all(|condition| own.contains(condition))

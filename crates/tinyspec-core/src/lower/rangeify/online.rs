@@ -31,7 +31,7 @@ pub(super) struct Online {
     ends: FxHashMap<NodeId, usize>,
     /// Sums that the terms of other sums use.
     stored: FxHashSet<NodeId>,
-    /// Families of which each sum has a kernel of its own.
+    /// Families whose sums have a kernel each.
     apart: FxHashSet<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! The passes over a tensor graph, before it is cut into kernels, and over the schedule that it is cut into.
+//! The passes over a tensor graph before it is cut into kernels, and over the resulting schedule.
 
 use super::deduplicate::deduplicate;
 use super::donate::{Donation, donate};
@@ -52,7 +52,7 @@ pub(super) fn simplify(graph: &mut Graph, roots: &[NodeId]) -> Result<Vec<NodeId
 /// Runs passes over a tensor graph; returns the new one, or `None` if nothing changed.
 ///
 /// # Errors
-/// The error of a pass, or of the verifier after it where verifiers run.
+/// The error of a pass, or of the verifier after it.
 pub fn run_on_tensors(
     passes: &'static [TensorPass],
     graph: &Graph,
@@ -99,7 +99,7 @@ pub const SCHEDULE: &[SchedulePass] = &[
 /// Runs passes over a schedule that a tensor graph has been cut into.
 ///
 /// # Errors
-/// The error of a pass, or of the verifier before or after it where verifiers run.
+/// The error of a pass, or of the verifier before or after it.
 pub fn run_on_schedule(
     passes: &'static [SchedulePass],
     mut schedule: Schedule,
@@ -118,7 +118,7 @@ pub fn run_on_schedule(
     Ok(schedule)
 }
 
-/// Shows a schedule and verifies it, where that is asked for.
+/// Prints and verifies a schedule, if enabled.
 fn check(pass: &str, schedule: &Schedule) -> Result<()> {
     let Schedule { graph, root, buffers, .. } = schedule;
     if is_shown(pass) {

@@ -1,5 +1,5 @@
-//! Large Reduces to few elements become two: into parts, which threads share, and over the parts. A shorter chain of
-//! additions also rounds less. A Reduce is unordered, so any tree is its value.
+//! Splits large Reduces to few elements in two: within parts, which threads share, and over the parts. Shorter chains
+//! of additions also round less. A Reduce is unordered, so any tree of partial results is valid.
 
 use super::count::counted;
 use super::fusion::Costs;
@@ -9,16 +9,16 @@ use smallvec::SmallVec;
 use tinyspec_ir::dim::shape;
 use tinyspec_ir::{Arg, Axes, Builder, Graph, NodeId, Op, Result};
 
-/// Results beyond which the output space is shared instead.
+/// The most results; with more, threads share the output space instead.
 const RESULTS: i64 = 32;
 /// Bounds of the number of parts.
 const PARTS: (i64, i64) = (16, 4096);
-/// Elements of a part that each lane of a vector adds up, at most: longer chains round more.
+/// The most elements of a part that each lane of a vector adds up: longer chains round more.
 const CHAIN: i64 = 4096;
 /// Parts of a multiple of this many elements fill vectors and accumulators.
 const GRAIN: i64 = 64;
 
-/// The graph with its large Reduces split, and its outputs; `None` where there are none.
+/// The graph with its large Reduces split, and its outputs; `None` if there are none.
 pub(in super::super) fn split_reduces(
     graph: &Graph,
     outputs: &[NodeId],
@@ -42,7 +42,7 @@ pub(in super::super) fn split_reduces(
     replaced(graph, outputs, &live, replace).map(Some)
 }
 
-/// The graph with some of its `live` nodes replaced, and its outputs. `replace` may give the new node for an old one, by the
+/// Rebuilds a graph with some of its `live` nodes replaced. `replace` may return a new node for an old one, given the
 /// new nodes of those before it.
 pub(super) fn replaced(
     graph: &Graph,
@@ -72,8 +72,8 @@ pub(super) fn replaced(
     Ok((result, outputs.iter().map(|output| new[output.index()]).collect()))
 }
 
-/// A Reduce of which one axis becomes `parts` times `length`, and a rest. Each place along the reduced axes before it has
-/// parts of its own, so that a part lies together in memory.
+/// A Reduce of which one axis is divided into `parts` of `length`, and a rest. Each position along the reduced axes
+/// before it has parts of its own, so that a part is contiguous in memory.
 pub(super) struct SplitReduce {
     op: Op,
     axes: Axes,
@@ -84,7 +84,7 @@ pub(super) struct SplitReduce {
 }
 
 impl SplitReduce {
-    /// Parts that are walked twice fit into the first cache.
+    /// Parts that are read twice must fit in the first cache.
     fn of(graph: &Graph, node: NodeId, costs: &Costs, is_walked_twice: bool) -> Option<SplitReduce> {
         let Arg::Reduce { op, axes } = graph.arg(node) else { return None };
         let &[source] = graph.sources(node) else { return None };
@@ -94,14 +94,14 @@ impl SplitReduce {
         let dtype = graph.dtype(node);
         if trips < least
             || count(&dims) / trips > RESULTS
-            // Parts would be rounded.
+            // Partial results would be rounded.
             || dtype.accumulator_of(*op) != dtype
             || counted(graph, node).is_some()
         {
             return None;
         }
         let extent = |axis: u32| dims[axis as usize];
-        // Results that lie between the elements of one are in the cache with them.
+        // Results interleaved with the elements of another share its cache lines.
         let first = *axes.iter().min()?;
         let between: i64 = (first..dims.len() as u32).filter(|axis| !axes.contains(axis)).map(extent).product();
         let wanted = match is_walked_twice {
@@ -111,7 +111,7 @@ impl SplitReduce {
         if wanted < 2 {
             return None;
         }
-        // The outermost axes have parts that lie together.
+        // Parts along the outermost axes are contiguous.
         let mut before = 1;
         let axis = axes.iter().copied().find(|&axis| {
             let is_enough = before * extent(axis) >= wanted;
@@ -176,11 +176,11 @@ impl SplitReduce {
     pub(super) fn of_parts(&self, graph: &mut Graph, op: Op, rows: NodeId) -> Result<NodeId> {
         let axes = self.axes.iter().filter(|&&axis| axis as usize >= self.axis).map(|&axis| axis + 1).collect();
         let rows = graph.add(Op::Reduce, &[rows], Arg::Reduce { op, axes })?;
-        // In memory until all are there.
+        // Stored until all are computed.
         graph.add(Op::Contiguous, &[rows], Arg::Stored)
     }
 
-    /// The reduction of what became of the parts.
+    /// The reduction over the partial results.
     pub(super) fn over_parts(&self, graph: &mut Graph, op: Op, rows: NodeId) -> Result<NodeId> {
         let axes = self.axes.iter().copied().filter(|&axis| axis as usize <= self.axis).collect();
         let total = graph.add(Op::Reduce, &[rows], Arg::Reduce { op, axes })?;

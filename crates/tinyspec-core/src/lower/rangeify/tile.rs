@@ -1,6 +1,6 @@
-//! Which sum of products a kernel is tiled for. A register tile multiplies what it has loaded many times; it needs the
-//! loops of the kernel's output to be those of the sum, and no other Reduce beside it. So each kernel has at most one such
-//! sum, and whatever else is put into it costs what an untiled sum takes longer.
+//! Which sum of products a kernel is tiled for. A register tile reuses each loaded value many times; it requires that
+//! the output loops of the kernel are those of the sum, and that there is no other Reduce next to it. So each kernel
+//! has at most one such sum, and fusing anything else costs the slowdown of an untiled sum.
 
 use super::fusion::{Estimates, value_sources};
 use super::index::Ranges;
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BinaryHeap;
 use tinyspec_ir::{Arg, Graph, NodeId, Op};
 
-/// Which operands of a sum of products other results need again.
+/// Which operands of a sum of products are reused by other results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reuse {
     /// It is not a sum of products, or each element is read once.
@@ -21,7 +21,7 @@ pub(super) enum Reuse {
     Both,
 }
 
-/// The operands of a sum of products, without the views and Casts of them.
+/// The operands of a sum of products, below views and Casts.
 pub(super) fn operands(graph: &Graph, node: NodeId) -> Option<[NodeId; 2]> {
     let Arg::Reduce { op: Op::Add, .. } = graph.arg(node) else { return None };
     let product = viewed(graph, graph.source(node, 0));
@@ -54,8 +54,8 @@ impl Reuse {
 }
 
 impl Estimates {
-    /// The sum of products that a kernel for this node is tiled for: the last one that nothing else needs. It is looked for
-    /// among as many nodes as a kernel holds.
+    /// The sum of products that a kernel for this node is tiled for: the last one without other uses. The search visits
+    /// as many nodes as a kernel may hold.
     fn tile(&self, graph: &Graph, root: NodeId, nodes: usize) -> Option<NodeId> {
         if graph.op(root) == Op::Reduce {
             return (self.reuse(root) == Reuse::Both).then_some(root);
@@ -86,14 +86,14 @@ impl Estimates {
 }
 
 impl Walk<'_> {
-    /// As [`Estimates::tile`]; sums over blocks have tiles of another kind.
+    /// As [`Estimates::tile`], but `None` for sums over blocks, whose tiles are different.
     pub(super) fn tile(&self, root: NodeId) -> Option<NodeId> {
         let tile = self.estimates.tile(self.tensors, root, self.costs.nodes);
         tile.filter(|&sum| self.online.summed(sum).is_none())
     }
 
-    /// What the consumer of a demand loses by computing the value itself because a sum of products is not tiled, in
-    /// operations: that of the value, or the consumer's own.
+    /// The operations that the consumer of a demand loses if it computes the value itself, because a sum of products is
+    /// not tiled then: that of the value, or its own.
     pub(super) fn untiled(&self, demand: DemandId, ranges: &[NodeId], trips: f64) -> f64 {
         let need = &self.needs[demand as usize];
         let kernel = &self.kernels[need.kernel];
@@ -107,7 +107,7 @@ impl Walk<'_> {
         }
         let work = |sum: NodeId| self.estimates.work(sum);
         let is_only = self.demands_in(need.kernel, need.node).count() == 1;
-        // A tile multiplies all that it has loaded: where some elements are gated out, as beside a Pad, there is none.
+        // A tile multiplies everything that it has loaded, so it cannot have gated elements, as around a Pad.
         let is_whole = ranges == &kernel.ranges[..];
         let is_tiled = is_whole && need.gate.is_none();
         let is_first = kernel.tile.map_or(kernel.sums == 0, |tile| tile == sum);
@@ -121,13 +121,13 @@ impl Walk<'_> {
         own * (self.costs.untiled - 1.0) + displaced.map_or(0.0, |tile| self.slower(tile))
     }
 
-    /// Operations that a whole sum of products costs more when it is not tiled.
+    /// The additional operations of a sum of products if it is not tiled.
     fn slower(&self, sum: NodeId) -> f64 {
         count(&sizes(self.tensors, sum)) as f64 * self.estimates.work(sum) * (self.costs.untiled - 1.0)
     }
 
-    /// The value would be computed as an operand of the sum that its kernel is tiled for: a tile multiplies what it loads, under a
-    /// mask if need be. Of several demands of a kernel, the first answers for all.
+    /// Whether the value would be computed as an operand of the sum that its kernel is tiled for: a tile multiplies
+    /// what it loads, if necessary under a mask. The first of several demands of a kernel decides for all.
     fn is_operand(&self, demand: DemandId) -> bool {
         let need = &self.needs[demand as usize];
         let tile = self.kernels[need.kernel].tile.filter(|&sum| self.online.summed(sum).is_none());
@@ -135,7 +135,7 @@ impl Walk<'_> {
         is_one && self.demands_in(need.kernel, need.node).next() == Some(demand)
     }
 
-    /// How often the consumer of a demand evaluates the value, which it does `trips` times unless a tile reads it.
+    /// How often the consumer of a demand evaluates the value: `trips` times, unless a tile reads it.
     pub(super) fn evaluated(&self, demand: DemandId, trips: f64) -> f64 {
         let node = self.needs[demand as usize].node;
         let is_loaded = self.is_operand(demand) && self.estimates.is_masked_read(self.tensors, node);
@@ -149,7 +149,7 @@ impl Walk<'_> {
         demands.filter(move |&demand| self.needs[demand as usize].kernel == kernel)
     }
 
-    /// Bytes of the operands of a sum that the consumer reads in its inner loops as well, while the cache has them.
+    /// Bytes of the operands of a sum that the consumer also reads in its inner loops, from the cache.
     pub(super) fn shared(&self, demand: DemandId, ranges: &[NodeId], trips: f64) -> f64 {
         let need = &self.needs[demand as usize];
         let kernel = &self.kernels[need.kernel];
@@ -164,7 +164,7 @@ impl Walk<'_> {
         bytes.filter(|bytes| bytes / trips.max(1.0) <= self.costs.cache as f64).sum()
     }
 
-    /// The kernel of `home` can store this node as well, without losing its tile.
+    /// Whether the kernel of `home` can store this node, too, without losing its tile.
     pub(super) fn keeps_tile(&self, home: usize, node: NodeId) -> bool {
         let kernel = &self.kernels[home];
         let tile = self.tile(node);
@@ -174,7 +174,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A sum becomes part of a kernel.
+    /// Records that a sum becomes part of a kernel.
     pub(super) fn add_sum(&mut self, node: NodeId, kernel: usize, ranges: &Ranges) {
         let tile = self.tile(node).filter(|_| *ranges == self.kernels[kernel].ranges);
         let kernel = &mut self.kernels[kernel];

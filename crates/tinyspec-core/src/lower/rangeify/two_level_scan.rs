@@ -1,5 +1,5 @@
-//! Running Reduces in two levels, where threads would otherwise wait for a single one: those within rows, side by side, and
-//! the one over what the rows add up to.
+//! Two-level scans, for running Reduces that a single thread would otherwise compute: scans within rows, in parallel,
+//! and one over the totals of the rows.
 
 use super::movement::dims;
 use super::passes::simplify;
@@ -36,12 +36,12 @@ impl Levels {
         if self.keeps_rows {
             return (1..).map(|bits| 1i64 << bits).find(|row| row * row >= length);
         }
-        // A row length that does not divide would need padding, and with it a copy of the result.
+        // A row length that does not divide the axis would need padding, and with it a copy of the result.
         (1 << 12..=1 << 14).rev().step_by(16).find(|row| length % row == 0)
     }
 }
 
-/// The graph with its long running Reduces in levels, and its outputs; `None` where there are none.
+/// The graph with its long running Reduces in two levels, and its outputs; `None` if there are none.
 pub(in super::super) fn two_level_scans(
     graph: &Graph,
     outputs: &[NodeId],
@@ -60,7 +60,7 @@ pub(in super::super) fn two_level_scans(
     replaced(graph, outputs, &live, replace).map(Some)
 }
 
-/// The op of a long running Reduce, what it runs over, and in how many rows of which length.
+/// The op of a long running Reduce, its terms, and the number and length of its rows.
 fn is_long(graph: &mut Graph, node: NodeId, kind: Levels) -> Option<(Op, NodeId, [i64; 2])> {
     let &Arg::Reduce { op, .. } = graph.arg(node) else { return None };
     let &[value] = graph.sources(node) else { return None };
@@ -73,7 +73,7 @@ fn is_long(graph: &mut Graph, node: NodeId, kind: Levels) -> Option<(Op, NodeId,
     if length < kind.long || others >= kind.busy || others == 0 {
         return None;
     }
-    // Simplified, equal compositions have the same form.
+    // Once simplified, equal compositions have the same form.
     let terms = scan::terms(graph, op, x).ok()?;
     if !graph.is_equal(terms, value) {
         let simple = simplify(graph, &[terms]).ok()?;
@@ -85,7 +85,7 @@ fn is_long(graph: &mut Graph, node: NodeId, kind: Levels) -> Option<(Op, NodeId,
     Some((op, x, [(length + row - 1) / row, row]))
 }
 
-/// A running Reduce along the last axis, which the result has once more, of size 1.
+/// A running Reduce along the last axis; the result has an additional axis of size 1.
 fn levels(graph: &mut Graph, op: Op, x: NodeId, [count, row]: [i64; 2], kind: Levels) -> Result<NodeId> {
     use tinyspec_ir::ops::movement::{narrow, pad, reshape};
     let scan = |graph: &mut Graph, x: NodeId| match op {
@@ -113,7 +113,7 @@ fn levels(graph: &mut Graph, op: Op, x: NodeId, [count, row]: [i64; 2], kind: Le
     let rows = reshape(graph, rows, &shape(&[lead, &[count, row]].concat()))?;
     let mut within = scan(graph, rows)?;
     let totals = if kind.keeps_rows {
-        // In memory before the rows are looked at together.
+        // Stored before the scan over the rows.
         within = graph.add(Op::Contiguous, &[within], Arg::Stored)?;
         narrow(graph, within, -1, row - 1, 1)?
     } else {

@@ -1,4 +1,4 @@
-//! From demands to values: one sweep upwards builds the scalar that meets each demand.
+//! From demands to values: one sweep upwards builds the scalar for each demand.
 
 use super::count::Count;
 use super::index::{Tuple, dim_of};
@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use tinyspec_ir::eval::eval_op;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, Dim, NodeId, Op, Result, Shape};
 
-/// The dtype in which values of `dtype` lie in memory.
+/// The dtype in which values of `dtype` are stored.
 pub(super) fn storage(dtype: DType) -> DType {
     if dtype == DType::Index { DType::I64 } else { dtype }
 }
@@ -51,7 +51,7 @@ impl Walk<'_> {
                 self.indices.dim(&dim)
             }
             Op::Pad | Op::Index => match inner_gate {
-                // A load with the same gate is 0 outside already.
+                // A load with the same gate is already 0 outside it.
                 Some(gate) if graph.op(below[0]) != Op::Load || graph.sources(below[0]).get(2) != Some(&gate) => {
                     let zero = graph.constant(Const::int(dtype, 0));
                     graph.alu(Op::Where, &[gate, below[0], zero])
@@ -65,7 +65,7 @@ impl Walk<'_> {
                 Some(ramp) => Ok(ramp),
                 None => self.indices.graph.add(op, &below, arg.clone()),
             },
-            // Integers of other widths stay: kernels count in pairs of them.
+            // Casts between integer widths stay: kernels pack pairs of integers into one.
             Op::Cast if dtype.is_float() || graph.dtype(below[0]).is_float() => match self.cast_ramp(below[0], dtype) {
                 Some(index) => from_index(&mut self.indices.graph, index, dtype),
                 None => self.indices.graph.add(op, &below, arg.clone()),
@@ -75,7 +75,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The constant, `trips` times, in what such values are summed in.
+    /// The constant times the number of trips, computed in the accumulator's dtype.
     fn counted(&mut self, count: Count, dtype: DType) -> Result<NodeId> {
         let wide = dtype.accumulator();
         let mut value = from_index(&mut self.indices.graph, count.trips, wide)?;
@@ -101,7 +101,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A whole number made of indices and constants, as one index; `None` where that could wrap or be rounded.
+    /// An integer value derived from indices and constants, as one index; `None` if that could wrap or round.
     fn ramp(&mut self, op: Op, below: &[NodeId]) -> Result<Option<NodeId>> {
         let &[value, other] = below else { return Ok(None) };
         let dtype = self.indices.graph.dtype(value);
@@ -115,7 +115,7 @@ impl Walk<'_> {
         let made = match (op, number) {
             (Op::Add, Some(number)) => {
                 let made = self.indices.offset(index, number)?;
-                // What wraps around is less by as many numbers as there are.
+                // A value that wraps around would differ from the index.
                 match dtype.int_range() {
                     Some((least, most)) if !holds(&self.indices.graph, dtype, made) => {
                         let Ok(number) = i64::try_from(number as i128 - (most - least + 1)) else { return Ok(None) };
@@ -125,7 +125,7 @@ impl Walk<'_> {
                 }
             }
             (_, Some(number)) => self.indices.scale(index, number)?,
-            // A quotient and its remainder come together again.
+            // A quotient and its remainder recombine.
             (Op::Add, None) => {
                 let Some(other) = self.cast_index(other) else { return Ok(None) };
                 parts.push(other);
@@ -140,13 +140,13 @@ impl Walk<'_> {
         Ok(Some(from_index(&mut self.indices.graph, made, dtype)?))
     }
 
-    /// The index that a value is, which both its dtype and `to` hold.
+    /// The index that a value is a Cast of, if both its dtype and `to` can represent it.
     fn cast_ramp(&self, value: NodeId, to: DType) -> Option<NodeId> {
         let (graph, index) = (&self.indices.graph, self.cast_index(value)?);
         (holds(graph, graph.dtype(value), index) && holds(graph, to, index)).then_some(index)
     }
 
-    /// The index that a value is a Cast of, by way of others that hold it.
+    /// The index that a value is a Cast of, possibly through other dtypes that can represent it.
     fn cast_index(&self, value: NodeId) -> Option<NodeId> {
         let graph = &self.indices.graph;
         let below = |node: NodeId| graph.sources(node).first().copied().filter(|_| graph.op(node) == Op::Cast);
@@ -185,7 +185,7 @@ impl Walk<'_> {
         if storage(dtype) == dtype { Ok(value) } else { graph.add(Op::Cast, &[value], Arg::DType(dtype)) }
     }
 
-    /// The element of a Stack that the index picks.
+    /// The element of a Stack that the index selects.
     fn pick(&mut self, demand: DemandId, below: &[NodeId]) -> Result<NodeId> {
         let need = &self.needs[demand as usize];
         let (selector, picks) = (need.tuple[0], need.picks.clone());
@@ -263,7 +263,7 @@ impl Walk<'_> {
     }
 }
 
-/// The index as a number of `dtype`: on the way to a float an i32 where that holds it, which vectors convert.
+/// The index as a number of `dtype`. The conversion to a float goes through i32 if possible, which vectors can convert.
 fn from_index(graph: &mut tinyspec_ir::Graph, index: NodeId, dtype: DType) -> Result<NodeId> {
     let is_short = dtype.is_float() && holds(graph, DType::I32, index);
     let index = if is_short { cast(graph, index, DType::I32)? } else { index };
@@ -274,7 +274,7 @@ fn cast(graph: &mut tinyspec_ir::Graph, value: NodeId, dtype: DType) -> Result<N
     if graph.dtype(value) == dtype { Ok(value) } else { graph.add(Op::Cast, &[value], Arg::DType(dtype)) }
 }
 
-/// Bits of the same size as another type. A bool is its number, 0 or 1.
+/// Reinterprets bits as another type of the same size. A bool counts as 0 or 1.
 fn reinterpret(graph: &mut tinyspec_ir::Graph, value: NodeId, dtype: DType) -> Result<NodeId> {
     let from = graph.dtype(value);
     if from == dtype {

@@ -1,7 +1,7 @@
-//! Large sums of squares around a mean, `Σ (x - m)²`, in one walk over memory.
+//! Large sums of squares around a mean, `Σ (x - m)²`, in one pass over memory.
 //!
-//! A part of x that the first cache holds gives its sum s, and its squares around its own mean c = s / n; around m there
-//! are n·(c - m)² more of them for each part. Sums of squares around 0 would cancel.
+//! Each part of x that fits in the first cache gives its sum s, and the sum of squares around its own mean c = s / n;
+//! around m, each part adds n·(c - m)². Sums of squares around 0 would cancel.
 
 use super::movement::dims;
 use super::split_reduce::SplitReduce;
@@ -9,7 +9,7 @@ use tinyspec_ir::dim::shape;
 use tinyspec_ir::ops::arithmetic::negated;
 use tinyspec_ir::{Arg, Axes, Builder, Const, Graph, NodeId, Op, Result};
 
-/// A sum of squares of what x differs by from the mean of x.
+/// A sum of squared deviations of x from its mean.
 #[derive(Clone)]
 pub(super) struct Variance {
     pub(super) x: NodeId,
@@ -32,13 +32,13 @@ impl Variance {
         (fits && is_of(graph, mean, x, axes)).then(|| Variance { x, mean, axes: axes.clone() })
     }
 
-    /// This is the sum of x, which the mean was made of.
+    /// Whether this is the sum of x from which the mean was computed.
     pub(super) fn is_sum(&self, graph: &Graph, node: NodeId) -> bool {
         let is_add = matches!(graph.arg(node), Arg::Reduce { op: Op::Add, axes } if *axes == self.axes);
         is_add && graph.op(node) == Op::Reduce && graph.sources(node) == [self.x]
     }
 
-    /// The sum over the parts; x and the mean are as they are in the new graph.
+    /// The sum over the parts; x and the mean are nodes of the new graph.
     pub(super) fn build(&self, split: &SplitReduce, graph: &mut Graph, (x, mean): (NodeId, NodeId)) -> Result<NodeId> {
         let dtype = graph.dtype(x);
         let rows = split.rows(graph, x)?;
@@ -68,7 +68,7 @@ fn squared_difference(graph: &mut Graph, a: NodeId, b: NodeId) -> Result<NodeId>
     graph.alu(Op::Mul, &[difference, difference])
 }
 
-/// The sum of x along the axes, divided by something.
+/// Whether `mean` is the sum of x along the axes, divided by something.
 fn is_of(graph: &Graph, mean: NodeId, x: NodeId, axes: &Axes) -> bool {
     let mut node = mean;
     loop {

@@ -26,9 +26,9 @@ pub(super) enum Met {
     Inline,
     /// Read from memory.
     Load,
-    /// Outside of everything: 0.
+    /// Out of bounds: 0.
     Zero,
-    /// A number of trips, times a constant.
+    /// By a number of trips, times a constant.
     Count(Count),
 }
 
@@ -39,17 +39,17 @@ pub(super) struct Need {
     pub(super) tuple: Tuple,
     pub(super) gate: Option<NodeId>,
     pub(super) met: Met,
-    /// Demands on the sources, in their order (a Stack: in the order of `picks`).
+    /// Demands on the sources, in order (for a Stack, in the order of `picks`).
     pub(super) sources: SmallVec<[DemandId; 3]>,
     /// Ranges of a Reduce.
     pub(super) ranges: Ranges,
     /// Elements of a Stack that the index may pick.
     pub(super) picks: SmallVec<[i64; 2]>,
-    /// Gate of the sources, if it is not that of this demand.
+    /// Gate of the sources, if it differs from that of this demand.
     pub(super) inner_gate: Option<NodeId>,
 }
 
-/// A kernel while it is gathered.
+/// A kernel under construction.
 pub(super) struct Kernel {
     /// Extents of the output Ranges; none is 1.
     pub(super) extents: Shape,
@@ -58,7 +58,7 @@ pub(super) struct Kernel {
     flat: NodeId,
     pub(super) space: f64,
     pub(super) device: Option<Device>,
-    /// What is stored: the tensor node and its value.
+    /// The tensor nodes that it stores, with their values.
     pub(super) outputs: Vec<(NodeId, DemandId)>,
     /// Tensor nodes that are read from memory.
     pub(super) inputs: Vec<NodeId>,
@@ -68,17 +68,18 @@ pub(super) struct Kernel {
     pub(super) depth: u32,
     /// Number of demands.
     pub(super) demands: usize,
-    /// Number of values: one a demand, and what those that are computed take beyond it.
+    /// Number of values: one per demand, plus what decompositions add.
     pub(super) size: usize,
     /// Nodes that carry a user's line.
     pub(super) located: Vec<NodeId>,
     /// Reduces that it computes.
     pub(super) reduces: Vec<NodeId>,
-    /// Their loops, one an axis.
+    /// The number of their loops, one per axis.
     pub(super) loops: usize,
-    /// The Call of a kernel written by hand, which this one stands for.
+    /// The Call of a kernel written by hand that this one represents.
     pub(super) hand_written: Option<NodeId>,
-    /// Its loops differ from those of its output, or it could not be lowered together with others: nothing is fused into its kernel.
+    /// Whether nothing may be fused into it, because its loops differ from those of its output or it could not be
+    /// lowered together with others.
     pub(super) is_alone: bool,
     /// The matrices that it sums over in blocks.
     pub(super) online: Option<usize>,
@@ -133,7 +134,7 @@ pub(super) struct Walk<'a> {
     pub(super) of_node: Vec<SmallVec<[DemandId; 1]>>,
     /// Kernel that writes each materialised node.
     pub(super) writer: FxHashMap<NodeId, usize>,
-    /// Order of the dims in memory, outer ones first, of what does not lie in that of its shape.
+    /// The order of the dims in memory, outermost first, of nodes whose layout differs from their shape.
     layouts: FxHashMap<NodeId, SmallVec<[usize; 8]>>,
     /// Kernels written by hand, by their Call.
     pub(super) calls: &'a HandWrittenCalls,
@@ -142,11 +143,11 @@ pub(super) struct Walk<'a> {
     pub(super) online: Online,
     pub(super) concats: Concats,
     keys: FxHashMap<Key, DemandId>,
-    /// Trips from the outermost loop down to this Range, itself included.
+    /// Trips from the outermost loop down to this Range, inclusive.
     trips: FxHashMap<NodeId, f64>,
 }
 
-/// What stands for itself in memory before the schedule runs.
+/// Whether a node is in memory before the schedule runs.
 pub(super) fn is_leaf(graph: &Graph, node: NodeId) -> bool {
     match graph.op(node) {
         Op::Buffer | Op::Binary => true,
@@ -155,7 +156,7 @@ pub(super) fn is_leaf(graph: &Graph, node: NodeId) -> bool {
     }
 }
 
-/// The node that `node` is only another name for, and why that is in memory, if a name asks for it.
+/// The node that `node` is only another name for, and the reason to store it, if a name asks for that.
 pub(super) fn named(graph: &Graph, mut node: NodeId) -> (NodeId, Option<Reason>) {
     let mut forced = None;
     loop {
@@ -237,7 +238,7 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         if let Some(parts) = self.concats.parts(node).map(<[NodeId]>::to_vec) {
-            // Who reads the whole waits for the kernels of the parts.
+            // Readers of the whole wait for the kernels of its parts.
             for part in parts {
                 let root = self.new_kernel(part)?;
                 let kernel = self.needs[root as usize].kernel;
@@ -286,7 +287,7 @@ impl<'a> Walk<'a> {
         // A kernel that reads the value would be on the far side of the user's boundary.
         let is_separate = matches!(forced, Some(Reason::Direction | Reason::Contiguous | Reason::Unfused));
         let is_apart = is_alone || is_separate;
-        // Windows in another kernel's order are walked from their beginning for each element.
+        // In another kernel's loop order, each window would be summed from its start for each element.
         let is_windowed = self.estimates.runs(node);
         let on_the_way = demands.iter().position(|&demand| {
             let follows = !is_apart && (!is_windowed || self.is_whole(demand));
@@ -324,7 +325,7 @@ impl<'a> Walk<'a> {
         self.meet(&[root], Met::Inline)
     }
 
-    /// Meets the demands that index arithmetic can meet; the others are left.
+    /// Meets the demands that index arithmetic can meet; returns the others.
     fn meet_by_counting(&mut self, node: NodeId, demands: SmallVec<[DemandId; 1]>) -> Result<SmallVec<[DemandId; 1]>> {
         if self.tensors.op(node) != Op::Reduce {
             return Ok(demands);
@@ -339,7 +340,7 @@ impl<'a> Walk<'a> {
         Ok(left)
     }
 
-    /// What the law sees of a demand.
+    /// Describes a demand to the fusion law.
     fn weigh(&mut self, demand: DemandId) -> fusion::Demand {
         let ranges = self.ranges_of(demand);
         let whole = self.is_whole(demand);
@@ -361,7 +362,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Each axis of the node is a loop of the kernel that asks for it, from end to end.
+    /// Whether each axis of the node is one whole loop of the demanding kernel.
     fn is_whole(&self, demand: DemandId) -> bool {
         let need = &self.needs[demand as usize];
         let kernel = &self.kernels[need.kernel];
@@ -382,8 +383,8 @@ impl<'a> Walk<'a> {
         ranges.iter().filter_map(|range| self.trips.get(range)).fold(1.0, |most, &trips| most.max(trips))
     }
 
-    /// The kernel of `root` computes all elements of the node in its own order, and no other consumer runs before
-    /// it: then it stores them on the way.
+    /// Whether the kernel of `root` can store the node along the way: it computes all elements in its own order, and no
+    /// other consumer runs before it.
     fn can_store_from(&mut self, root: DemandId, demands: &[DemandId]) -> bool {
         let need = &self.needs[root as usize];
         let home = need.kernel;
@@ -454,7 +455,7 @@ impl<'a> Walk<'a> {
         self.demand(node, number, tuple, None)
     }
 
-    /// The kernel that stands for a Call; all of its arguments are read from memory.
+    /// The kernel that represents a Call; all of its arguments are read from memory.
     fn hand_written(&mut self, call: NodeId) -> Result<usize> {
         if let Some(kernel) = self.kernels.iter().position(|kernel| kernel.hand_written == Some(call)) {
             return Ok(kernel);
@@ -483,7 +484,7 @@ impl<'a> Walk<'a> {
             sums: 0,
         });
         for argument in self.calls[&call].inputs(self.tensors, call) {
-            // Which element does not matter: the kernel has the buffer.
+            // The kernel takes the buffer, so any element will do.
             let tuple = (0..self.tensors.props(argument).rank()).map(|_| self.indices.number(0)).collect();
             self.demand(argument, number, tuple, None)?;
         }

@@ -1,4 +1,4 @@
-//! Reduces over Ranges become REG buffers that a loop updates.
+//! Turns Reduces over Ranges into REG Buffers that a loop updates.
 
 use super::maximum;
 use crate::lower::fold::identity;
@@ -39,7 +39,7 @@ pub(in super::super) fn accumulate(graph: &mut Graph, sink: NodeId) -> Result<No
     let mut next_slot = order.iter().filter_map(|&node| register_slot(graph, node)).max().map_or(0, |slot| slot + 1);
     for (nodes, groups) in by_level.iter().zip(&groups) {
         for (ranges, members) in groups {
-            // What shares a loop is inside of all that one of them is inside of, and so is what needs any of it.
+            // Reduces that share a loop are inside the union of their enclosing loops, and so are their users.
             members.iter().for_each(|&node| live.follow(graph, node));
             let around = members.iter().fold(0, |set, &node| set | live.of(node));
             members.iter().for_each(|&node| live.put(node, around));
@@ -63,7 +63,7 @@ fn register_slot(graph: &Graph, node: NodeId) -> Option<u32> {
     }
 }
 
-/// The Ranges that a Reduce loops over, if it does; the same of the End of what such a loop stores on the way.
+/// The Ranges that a Reduce loops over; likewise for the End of a Store in such a loop.
 fn loop_of(graph: &Graph, node: NodeId) -> Option<Ranges> {
     let ranges = graph.sources(node).get(1..)?;
     let is_reduce = |range: &NodeId| matches!(graph.arg(*range), Arg::Range { axis, .. } if axis.is_reduce());
@@ -75,8 +75,8 @@ fn loop_of(graph: &Graph, node: NodeId) -> Option<Ranges> {
     loops.then(|| ranges.into())
 }
 
-/// For each node, the number of loops that must be over before it can be computed. All Reduces of a loop are computed
-/// at the level of the last of them, so the levels are swept until they stay.
+/// For each node, the number of loops that must finish before it can be computed. All Reduces of a loop are at the
+/// level of the last of them, so the sweep is repeated up to a fixed point.
 fn levels(graph: &Graph, order: &[NodeId]) -> Result<Vec<u32>> {
     let mut levels: Vec<u32> = vec![0; graph.len()];
     let mut of_loop: FxHashMap<Ranges, u32> = FxHashMap::default();
@@ -107,7 +107,7 @@ fn levels(graph: &Graph, order: &[NodeId]) -> Result<Vec<u32>> {
     }
 }
 
-/// One loop nest for several Reduces, inside of the loops `around`.
+/// Emits one loop nest for several Reduces, inside the loops `around`.
 fn close(
     graph: &mut Graph,
     around: &[NodeId],
@@ -129,13 +129,13 @@ fn close(
         let arg = Arg::Buffer { slot: *next_slot, dtype, device: None, addrspace: AddrSpace::Reg };
         *next_slot += 1;
         let buffer = graph.add(Op::Buffer, &[dims], arg)?;
-        // Set anew in every trip of the loops around.
+        // Initialised in every trip of the loops around.
         let mut begun: SmallVec<[NodeId; 4]> = around.iter().map(|range| new[range.index()]).collect();
         begun.insert(0, buffer);
         let place = if begun.len() > 1 { graph.add(Op::After, &begun, Arg::None)? } else { buffer };
         let start = identity(graph, op, dtype);
         let start = graph.add(Op::Store, &[place, start], Arg::None)?;
-        // Read anew in every trip of its own.
+        // Read in every trip of its own loop.
         let mut ready: SmallVec<[NodeId; 4]> = ranges.iter().map(|range| new[range.index()]).collect();
         ready.insert_many(0, [place, start]);
         let ready = graph.add(Op::After, &ready, Arg::None)?;
@@ -158,7 +158,8 @@ fn close(
     Ok(())
 }
 
-/// A product of words has the sum among its sources; a sum of float products is the one place where `Contract` needs no permission (SEMANTICS, "Contraction").
+/// Adds a term to an accumulator. A packed dot product has the accumulator among its sources; a sum of float products
+/// is the one place where `Contract` needs no permission (SEMANTICS, "Contraction").
 pub(super) fn update(graph: &mut Graph, op: Op, value: NodeId, before: NodeId) -> Result<NodeId> {
     if let (Op::Add, Op::Wmma, &[a, b, start]) = (op, graph.op(value), graph.sources(value))
         && graph.as_const(start).is_some_and(|start| start.bits == 0)
@@ -169,11 +170,11 @@ pub(super) fn update(graph: &mut Graph, op: Op, value: NodeId, before: NodeId) -
     if let (Op::Max, Some(Instruction::Greater), &[number, _]) =
         (op, Instruction::of(graph, value), graph.sources(value))
     {
-        // The accumulator is never nan, so that it can drop those of the value itself.
+        // The accumulator is never nan, so the instruction can drop nans of the value.
         return graph.add(Op::Ins, &[before, number], graph.arg(value).clone());
     }
     if let (Op::Max, Some(number)) = (op, maximum::plain(graph, value)) {
-        // Which drops a nan for the same reason.
+        // This drops a nan for the same reason.
         let rises = graph.alu(Op::CmpLt, &[before, number])?;
         return graph.alu(Op::Where, &[rises, number, before]);
     }

@@ -1,5 +1,5 @@
-//! Tiles are cut into machine vectors, index arithmetic becomes machine integers, and accesses become contiguous,
-//! gathered, or scalar ones, by the coefficient of the lane axis in their index.
+//! Cuts tiles into machine vectors, lowers index arithmetic to machine integers, and selects contiguous, gathered or
+//! scalar accesses by the coefficient of the lane axis in their index.
 
 mod access;
 mod address;
@@ -23,9 +23,9 @@ use tinyspec_ir::dim::{shape, static_shape};
 use tinyspec_ir::instructions::lanes;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
 
-/// Machine nodes for each part of a tile, about: its value, and where that is read.
+/// The approximate number of machine nodes per part of a tile: its value and its address.
 const EACH: usize = 2;
-/// Parts that room is made for ahead.
+/// The most parts to reserve memory for.
 const MOST: usize = 1 << 14;
 
 pub(in super::super) fn devectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
@@ -58,25 +58,25 @@ pub(super) fn layouts<'a>(
 enum New {
     /// A value, in parts.
     Value(Parts),
-    /// Effects: one a part of what a Store wrote, or one for all.
+    /// Effects: one per part of a Store, or one for all parts.
     Effects(Vec<NodeId>),
     /// The loop variable.
     Range(NodeId),
 }
 
 struct Cut {
-    /// Normal form of index arithmetic, over tile axes and other atoms.
+    /// Normal forms of index arithmetic, over tile axes and other atoms.
     sums: FxHashMap<NodeId, Affine>,
     /// Sums of machine integers that exist already, by their terms.
     offsets: FxHashMap<Affine, NodeId>,
     /// Tile axes: the node that counts along one.
     axes: FxHashMap<NodeId, usize>,
-    /// Which tile axes vectors may lie along.
+    /// Which tile axes may be vectorised.
     lanes: SmallVec<[bool; 4]>,
     greatest: i64,
-    /// Lanes of an access can be left out.
+    /// Whether the target has masked accesses.
     masked: bool,
-    /// Sums that are added up side by side.
+    /// The number of independent chains in which a sum is added up.
     chains: usize,
     new: Vec<Option<New>>,
     next_register: u32,
@@ -91,7 +91,7 @@ fn dims(graph: &Graph, node: NodeId) -> Result<Dims> {
 }
 
 impl Cut {
-    /// The axes that vectors lie along are known, and nothing has been cut.
+    /// Chooses the vectorised axes; nothing has been cut yet.
     fn new(graph: &mut Graph, order: &[NodeId], target: &Target) -> Result<Cut> {
         let mut cut = Cut {
             sums: FxHashMap::default(),
@@ -118,7 +118,8 @@ impl Cut {
         self.sums.get(&node).cloned().unwrap_or_else(|| Affine::atom(node))
     }
 
-    /// Vectors lie along axes in which some access is contiguous, or in which some access is interleaved and none needs a gather.
+    /// Vectorises axes along which some access is contiguous, or along which some access is interleaved and none needs
+    /// a gather.
     fn choose_lanes(&mut self, graph: &Graph, order: &[NodeId]) {
         let rank = order.iter().map(|&node| graph.props(node).rank()).max().unwrap_or(0);
         let none = || SmallVec::<[bool; 4]>::from_elem(false, rank);
@@ -142,7 +143,7 @@ impl Cut {
         for axis in 0..rank {
             self.lanes[axis] |= interleaved[axis] && !strided[axis];
         }
-        // Of the axes of one tile, those with longer vectors.
+        // Prefers the axes of a tile with longer vectors.
         for &node in order {
             let Some(dims) = static_shape(&graph.props(node).shape) else { continue };
             let width = |axis: usize| (dims[axis] & dims[axis].wrapping_neg()).min(self.greatest);
@@ -152,7 +153,7 @@ impl Cut {
                 (0..dims.len()).filter(lanes).filter(|&axis| width(axis) < widest).collect();
             narrow.into_iter().for_each(|axis| self.lanes[axis] = false);
         }
-        // A reduction without a contiguous access still has lanes to add up.
+        // A reduction without contiguous accesses is still vectorised.
         if !self.lanes.contains(&true)
             && let Some(last) = self.lanes.last_mut()
         {
@@ -160,13 +161,13 @@ impl Cut {
         }
     }
 
-    /// What an index grows by along an axis of the tile.
+    /// The stride of an index along an axis of the tile.
     fn step(&self, sum: &Affine, axis: usize) -> i64 {
         let along = sum.terms().iter().filter(|(atom, _)| self.axes.get(atom) == Some(&axis));
         along.map(|&(_, coefficient)| coefficient).sum()
     }
 
-    /// How many parts the tiles have together.
+    /// The total number of parts of all tiles.
     fn parts_of(&self, graph: &Graph, order: &[NodeId]) -> usize {
         // Memory is no tile.
         let values = order.iter().map(|&node| graph.props(node)).filter(|props| props.addrspace.is_none());
@@ -237,7 +238,7 @@ impl Cut {
         }))
     }
 
-    /// A loop whose bound other loops or named dims decide gets it as a machine integer.
+    /// A loop bound that depends on other loops or named dims becomes a machine integer.
     fn range(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
         let bound = graph.source(node, 0);
         let &Arg::Range { id, axis } = graph.arg(node) else { return Err(malformed(graph, node)) };
@@ -250,7 +251,7 @@ impl Cut {
         graph.range(trips, id, axis)
     }
 
-    /// The Range that an old one became.
+    /// The replacement of an old Range.
     fn range_of(&self, node: NodeId) -> NodeId {
         match self.new.get(node.index()) {
             Some(Some(New::Range(range))) => *range,
@@ -269,12 +270,12 @@ impl Cut {
         }
     }
 
-    /// What waits for this node waits for.
+    /// The nodes to wait for in place of an old node.
     fn waits(&self, graph: &Graph, node: NodeId) -> Result<Vec<NodeId>> {
         match &self.new[node.index()] {
             Some(New::Effects(effects)) => Ok(effects.clone()),
             Some(New::Range(range)) => Ok(vec![*range]),
-            // A value that must have been read before.
+            // A value that must have been loaded before.
             Some(New::Value(value)) => Ok(value.parts.clone()),
             None => Err(malformed(graph, node)),
         }
@@ -292,7 +293,7 @@ impl Cut {
         self.parts(graph, buffer)?.parts.first().copied().ok_or_else(|| malformed(graph, buffer))
     }
 
-    /// A REG buffer has one register a part; memory stays whole.
+    /// A REG Buffer becomes one register per part; memory stays whole.
     fn buffer(&mut self, graph: &mut Graph, node: NodeId) -> Result<New> {
         let Arg::Buffer { dtype, addrspace: AddrSpace::Reg, .. } = *graph.arg(node) else {
             return Ok(New::Value(self.scalar(node)));
@@ -331,7 +332,8 @@ impl Cut {
         Ok(New::Value(value))
     }
 
-    /// The machine value of `node` for the part of `layout` that starts at `at`: a vector or scalar, as it comes.
+    /// The machine value of `node` for the part of `layout` that starts at `at`: a vector, or a scalar if it is
+    /// uniform.
     fn part(&mut self, graph: &mut Graph, node: NodeId, layout: &Layout, at: &[i64]) -> Result<NodeId> {
         if graph.dtype(node) == DType::Index && !self.has_parts(node) {
             return self.index_part(graph, node, layout, at);
@@ -350,7 +352,7 @@ impl Cut {
         matches!(self.new.get(node.index()), Some(Some(New::Value(_))))
     }
 
-    /// Is the value the same for the whole tile?
+    /// Whether the value is the same for the whole tile.
     fn is_uniform(&self, node: NodeId) -> bool {
         match self.new.get(node.index()) {
             Some(Some(New::Value(value))) => value.layout.dims.iter().all(|&size| size == 1),
@@ -387,8 +389,7 @@ impl Cut {
         Ok(New::Value(Parts { layout, parts }))
     }
 
-    /// A tile whose places along some axes are picked by number: lanes change places within a vector, or come together
-    /// from several.
+    /// A tile with elements permuted along some axes: lanes are shuffled within a vector, or gathered from several.
     fn permuted(&mut self, graph: &mut Graph, node: NodeId) -> Result<New> {
         let (from, to) = (graph.source(node, 0), self.layout(dims(graph, node)?));
         let mut places: SmallVec<[Dims; 4]> = SmallVec::new();
@@ -451,7 +452,7 @@ fn extract(graph: &mut Graph, value: NodeId, lane: i64) -> Result<NodeId> {
     graph.add(Op::Index, &[value, lane], Arg::None)
 }
 
-/// The vector of some lanes of others.
+/// A vector of lanes from other vectors.
 fn gathered(graph: &mut Graph, lanes: &[(NodeId, i64)]) -> Result<NodeId> {
     let Some(&(first, lane)) = lanes.first() else {
         return Err(Error::new(ErrorKind::Verify, Op::Index.name(), "a vector without lanes"));
@@ -478,7 +479,7 @@ fn gathered(graph: &mut Graph, lanes: &[(NodeId, i64)]) -> Result<NodeId> {
     graph.add(Op::Stack, &elements, Arg::None)
 }
 
-/// The vectors that these lanes come from, if there are more than two but at most half as many as lanes.
+/// The source vectors of these lanes, if there are more than two but at most half as many as lanes.
 fn few_vectors(graph: &Graph, lanes: &[(NodeId, i64)]) -> Option<SmallVec<[NodeId; 8]>> {
     let mut vectors: SmallVec<[NodeId; 8]> = SmallVec::new();
     for &(vector, _) in lanes {

@@ -1,12 +1,12 @@
-//! The maximum of many floats by integers of the same order.
+//! The maximum of many floats by integer keys of the same order.
 //!
-//! A maximum that lets every nan through and knows that -0 is below +0 takes six instructions, each of which waits for
-//! the one before. A key takes three that wait for nothing, and the maximum of keys is one. Where a target has the
-//! instruction that only loses the nans, a loop of it needs no keys: it notes apart whether there was a nan. Where neither
-//! nans nor signs of zeros matter (`optimize/nans.rs`), a comparison and a choice do, which most processors have in one.
+//! A maximum that propagates nan and orders -0 below +0 takes six dependent instructions. A key takes three independent
+//! ones, and the maximum of keys is one. If a target has an instruction that only drops nans, a loop of it needs no
+//! keys: it records separately whether there was a nan. If neither nans nor signs of zeros matter (`optimize/nans.rs`),
+//! a compare and select will do, which most processors have as one instruction.
 //!
-//! Keys count from the least float: -inf has the least integer, which is what no number at all gives. The nans with a
-//! sign would be below it, so they come round to the others above +inf.
+//! -inf has the least key, which is also the result of an empty maximum. Negative nans would be below it, so they wrap
+//! around to the others above +inf.
 
 use super::decompose::Emit;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -15,10 +15,10 @@ use tinyspec_backends::Target;
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result};
 
-/// Terms from which on keys pay.
+/// The least number of terms for which keys pay.
 const LEAST: i64 = 16;
 
-/// Makes Reduces of integers out of Reduce-Max of floats.
+/// Turns Reduce-Max of floats into Reduces of integers.
 pub(in super::super) fn by_keys(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
     let order = graph.reachable(&[sink]);
     let long = long(graph, &order);
@@ -26,7 +26,7 @@ pub(in super::super) fn by_keys(graph: &mut Graph, sink: NodeId, target: &Target
         return Ok(sink);
     }
     let mut new: Vec<NodeId> = (0..graph.len() as u32).map(NodeId).collect();
-    // Keys of the new values that were made of some.
+    // The keys of new values that were converted from keys.
     let mut keys: FxHashMap<NodeId, NodeId> = FxHashMap::default();
     for node in order {
         let mut sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source.index()]).collect();
@@ -46,7 +46,7 @@ pub(in super::super) fn by_keys(graph: &mut Graph, sink: NodeId, target: &Target
                 emit.graph.add(Op::Reduce, &sources, arg)?
             }
             None if has_greater => apart(&mut emit, sources, arg)?,
-            // What is left, the lanes, goes on by keys.
+            // The lanes that are left are reduced by keys.
             None if plain(emit.graph, sources[0]).is_some() => {
                 let most = emit.graph.add(Op::Reduce, &sources, arg)?;
                 key(&mut emit, most)?
@@ -63,7 +63,7 @@ pub(in super::super) fn by_keys(graph: &mut Graph, sink: NodeId, target: &Target
     Ok(new[sink.index()])
 }
 
-/// The key of the greatest, by a Reduce of the numbers and one that finds a nan.
+/// The key of the maximum, from a Reduce of the numbers and one that detects a nan.
 fn apart(emit: &mut Emit, mut sources: SmallVec<[NodeId; 4]>, arg: Arg) -> Result<NodeId> {
     let number = without_nan(emit.graph, sources[0]);
     let value = number.unwrap_or(sources[0]);
@@ -81,7 +81,7 @@ fn apart(emit: &mut Emit, mut sources: SmallVec<[NodeId; 4]>, arg: Arg) -> Resul
     emit.select(nan, above, key)
 }
 
-/// The value that nans are taken out of, and -inf put in their place.
+/// The operand of an op that replaces nan by -inf.
 fn without_nan(graph: &Graph, chosen: NodeId) -> Option<NodeId> {
     let &[condition, least, value] = graph.sources(chosen) else { return None };
     let is_nan = graph.op(condition) == Op::CmpNe && graph.sources(condition) == [value, value];
@@ -89,7 +89,7 @@ fn without_nan(graph: &Graph, chosen: NodeId) -> Option<NodeId> {
     (graph.op(chosen) == Op::Where && is_nan && is_least).then_some(value)
 }
 
-/// The value that nans and the signs of zeros are taken out of.
+/// The operand of an op that removes nan and the sign of zero.
 pub(super) fn plain(graph: &Graph, number: NodeId) -> Option<NodeId> {
     let (Op::Add, &[chosen, zero]) = (graph.op(number), graph.sources(number)) else { return None };
     let is_zero = graph.as_const(zero)?.as_float().is_some_and(|zero| zero.to_bits() == 0);
@@ -123,7 +123,7 @@ fn terms(graph: &Graph, node: NodeId) -> Option<i64> {
     is_float.then(|| loops.iter().map(trips).chain(axes.iter().map(length)).fold(1, i64::saturating_mul))
 }
 
-/// The keys of a running maximum's terms; `None` where they are no floats.
+/// The keys of a running maximum's terms; `None` if they are not floats.
 pub(super) fn keys(graph: &mut Graph, terms: NodeId) -> Result<Option<NodeId>> {
     let has_keys = matches!(graph.dtype(terms), DType::F32 | DType::F64);
     has_keys.then(|| key(&mut Emit { graph, fused: false }, terms)).transpose()
@@ -135,7 +135,7 @@ pub(super) fn floats(graph: &mut Graph, keys: NodeId) -> Result<NodeId> {
     float(&mut Emit { graph, fused: false }, keys, dtype)
 }
 
-/// An integer for each float, in their order; greater ones for nans.
+/// An integer for each float, in the same order; nans have the greatest.
 fn key(emit: &mut Emit, value: NodeId) -> Result<NodeId> {
     let dtype = if emit.graph.dtype(value) == DType::F32 { DType::I32 } else { DType::I64 };
     let bits = emit.bitcast(value, dtype)?;
@@ -152,13 +152,13 @@ fn float(emit: &mut Emit, key: NodeId, dtype: DType) -> Result<NodeId> {
     emit.bitcast(bits, dtype)
 }
 
-/// How many nans have a sign: the mantissas but that of the infinity.
+/// The number of negative nans: all mantissas except that of the infinity.
 fn signed_nans(dtype: DType) -> i128 {
     let mantissa = if dtype == DType::I32 { 23 } else { 52 };
     (1 << mantissa) - 1
 }
 
-/// All bits but the sign turned round where the sign is set: from bits to keys, and back.
+/// Flips all bits but the sign if the sign is set: from bits to keys, and back.
 fn turned(emit: &mut Emit, bits: NodeId) -> Result<NodeId> {
     let dtype = emit.graph.dtype(bits);
     let sign = emit.shift_right(bits, 8 * dtype.size() as i128 - 1)?;

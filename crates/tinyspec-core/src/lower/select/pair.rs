@@ -1,6 +1,7 @@
-//! The greatest of pairs of 32-bit numbers that are written as one of 64 bits, as a position of the greatest is found.
+//! The maximum of pairs of 32-bit numbers that are packed into 64 bits, as for the position of a maximum.
 //!
-//! Halves stay apart in two registers: no vector of 64-bit numbers is made in the loop, only of what each lane found.
+//! The halves stay in two registers: the loop uses no vectors of 64-bit numbers; only the final result of each lane is
+//! packed.
 
 use crate::lower::live::Live;
 use crate::lower::replace::replace;
@@ -9,7 +10,7 @@ use tinyspec_ir::affine::Affine;
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
-/// Takes Reduce-Max of pairs over one loop apart.
+/// Splits Reduce-Max of pairs over one loop.
 pub(in super::super) fn apart(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     let mut sink = sink;
     loop {
@@ -51,8 +52,8 @@ impl Pair {
         (shifts && positive).then_some(Pair { node, value, range, upper, lower })
     }
 
-    /// The lower halves of the first trip, where they become less from trip to trip: of equal upper ones the first stays,
-    /// also if all are the least there is.
+    /// The lower halves of the first trip, if they decrease from trip to trip: among equal upper halves the first wins,
+    /// even if all are the least number.
     fn first(&self, graph: &mut Graph) -> Result<Option<NodeId>> {
         let mut lower = self.lower;
         while graph.op(lower) == Op::Cast {
@@ -70,7 +71,7 @@ impl Pair {
         graph.add(Op::Expand, &[first[0], dims], Arg::None).map(Some)
     }
 
-    /// The loop over two registers, and the pair of what they hold after it.
+    /// The loop over two registers, and the pair of their final values.
     fn build(&self, graph: &mut Graph, live: &Live) -> Result<NodeId> {
         let dims = graph.props(self.value).shape.clone();
         let dims = graph.shape(&dims)?;

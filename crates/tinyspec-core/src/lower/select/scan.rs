@@ -1,8 +1,7 @@
-//! Running Reduces: `Σr [r <= i] · x(r)` within the loop over i needs one term a trip, added to what the trips before have
-//! left in a register.
+//! Running Reduces: in the loop over i, `Σr [r <= i] · x(r)` needs one term per trip, added to a loop-carried register.
 //!
-//! Where i is a loop over tiles, the terms of a tile are x at the places of the tile; each gets the sum of those before it
-//! in blocks of doubling size. A sum from i on runs the loop backwards.
+//! If i is a loop over tiles, the terms of a tile are x at the elements of the tile, whose prefix sums are computed in
+//! blocks of doubling size. A sum from i on runs the loop backwards.
 
 use super::maximum;
 use crate::lower::fold::{both, identity};
@@ -46,7 +45,7 @@ pub(in super::super) fn scan(graph: &mut Graph, sink: NodeId) -> Result<NodeId> 
     }
 }
 
-/// A Reduce of terms that a comparison of indices chooses.
+/// Whether this may be a running Reduce: its terms are selected by a comparison of indices.
 fn may_run(graph: &Graph, node: NodeId) -> bool {
     let value = match graph.sources(node) {
         &[value, _] if graph.op(node) == Op::Reduce => value,
@@ -56,7 +55,7 @@ fn may_run(graph: &Graph, node: NodeId) -> bool {
     is_choice(value) && graph.dtype(graph.source(graph.source(value, 0), 0)) == DType::Index
 }
 
-/// The loops of a kernel, and what stands around each.
+/// The loops of a kernel, and the loops around each.
 struct Loops {
     live: Live,
     ends: FxHashMap<NodeId, NodeId>,
@@ -86,31 +85,31 @@ impl Loops {
     }
 }
 
-/// A loop that a position counts by.
+/// A loop that a position depends on.
 struct Counter {
     range: NodeId,
-    /// What its variable is multiplied by.
+    /// The coefficient of its variable.
     factor: i64,
     trips: Dim,
 }
 
-/// A Reduce whose value is carried.
+/// A Reduce whose value is loop-carried.
 struct Running {
     node: NodeId,
     op: Op,
-    /// What is added up, in terms of `range`; then what joins at a trip, as a tile.
+    /// The terms, as a function of `range`; later the terms of one trip, as a tile.
     value: NodeId,
     range: NodeId,
     trips: Dim,
-    /// The term that joins at each place of the output.
+    /// The index of the term that is added at each element of the output.
     position: Affine,
-    /// The sum starts there, instead of ending there.
+    /// Whether the sum starts there, instead of ending there.
     is_suffix: bool,
     /// The least and the greatest position.
     ends: (Dim, Dim),
-    /// The loops over it, inner ones first: there may be one over blocks and one within them.
+    /// The loops that the position depends on, inner ones first: there may be one over blocks and one within them.
     counters: SmallVec<[Counter; 2]>,
-    /// The axis of the tile along which the position counts, the node that counts, and the size.
+    /// The axis of the tile along which the position increases, the node for the coordinate along it, and its size.
     tile: Option<(usize, NodeId, i64)>,
 }
 
@@ -154,7 +153,7 @@ impl Running {
         Ok(None)
     }
 
-    /// The position walks without a gap: loops over tiles, or one of them.
+    /// Whether the position steps without gaps, by loops over tiles or a single loop.
     fn follow(&mut self, graph: &Graph) -> bool {
         for &(atom, factor) in self.position.terms() {
             let (least, most) = match (graph.op(atom), graph.arg(atom)) {
@@ -169,7 +168,7 @@ impl Running {
                     self.tile = Some((axis, atom, dims[axis]));
                     (Dim::from(0), Dim::from(dims[axis] - 1))
                 }
-                // The place that a loop is counted back from.
+                // The last index of a loop that is counted backwards.
                 _ => match graph.props(atom).value.as_deref() {
                     Some([dim]) if graph.props(atom).shape.is_empty() => (dim.clone(), dim.clone()),
                     _ => return false,
@@ -179,7 +178,7 @@ impl Running {
             self.ends.0 = &self.ends.0 + least * factor;
             self.ends.1 = &self.ends.1 + most * factor;
         }
-        // The first place may have no more than one term, its own.
+        // The first element must have at most one term, its own.
         let starts = match self.is_suffix {
             false => self.ends.0.bounds().1 <= 0,
             true => (&self.ends.1 - &self.trips).bounds().0 >= -1,
@@ -195,7 +194,7 @@ impl Running {
         starts && self.counters.iter().all(&mut follows)
     }
 
-    /// No term depends on the place, and the loops that the terms depend on are around.
+    /// Whether no term depends on the output's position, and the loops that the terms depend on enclose the scan.
     fn is_carried(&self, graph: &Graph, loops: &Loops) -> bool {
         if let Some((axis, ..)) = self.tile {
             let dims = static_shape(&graph.props(self.value).shape);
@@ -209,18 +208,18 @@ impl Running {
         let counting = self.counters.iter().fold(0, |set, counter| set | loops.live.bit(counter.range));
         self.counters.iter().all(|counter| loops.ends.contains_key(&counter.range) && !below.contains(&counter.range))
             && (loops.live.of(self.node) & !around(inner.range) & !counting) == 0
-            // Nothing else is between them.
+            // There is no other loop between them.
             && (around(inner.range) & !around(outer.range) & !counting) == 0
             && around(outer.range) & counting == 0
     }
 
-    /// The loop meets the terms in the order in which they join.
+    /// Whether the loop visits the terms in the order in which they are added.
     fn is_in_order(&self) -> bool {
         self.counters.first().is_none_or(|counter| (counter.factor > 0) != self.is_suffix)
     }
 
-    /// Nothing tells in which order the loop makes its trips: no register is carried through it, no memory that it
-    /// writes is written twice or read.
+    /// Whether the order of the loop's trips is unobservable: it carries no register, and it neither reads nor rewrites
+    /// memory that it writes.
     fn may_reverse(&self, graph: &Graph, order: &[NodeId]) -> bool {
         let is_counter = |source: &NodeId| self.counters.iter().any(|counter| counter.range == *source);
         let is_carried =
@@ -281,7 +280,8 @@ impl Running {
         Ok(substitute(graph, &[sink], &FxHashMap::from_iter([(end, new), (self.node, result)]))?[0])
     }
 
-    /// The terms that join at a trip, as a tile; `None` where they are read from a copy that the Range's own trips make.
+    /// The terms that are added in a trip, as a tile; `None` if they are read from a packed copy that depends on the
+    /// Range's own trips.
     fn joins(&self, graph: &mut Graph) -> Result<Option<NodeId>> {
         let mut inside = None;
         if self.ends.0.bounds().0 < 0 {
@@ -296,7 +296,7 @@ impl Running {
         let Some(value) = replace(graph, &[self.value], self.range, &self.position, inside)? else { return Ok(None) };
         let value = under(graph, self.op, value[0], inside)?;
         let Some((_, counting, _)) = self.tile else { return Ok(Some(value)) };
-        // A term that is the same everywhere still counts at each place.
+        // A uniform term still counts once per element.
         let (have, count) = (graph.props(value).shape.clone(), graph.props(counting).shape.clone());
         match tinyspec_ir::dim::broadcast(&have, &count) {
             Some(dims) if dims != have => {
@@ -307,8 +307,8 @@ impl Running {
         }
     }
 
-    /// Each place of the tile, and all before it: of two blocks side by side, the last of the one joins all of the other.
-    /// Where a block is shorter than a part of a vector, its places do not leave that part.
+    /// The inclusive prefix sums of the tile: of two adjacent blocks, the last element of the first is added to all of
+    /// the second. For blocks shorter than a piece of a vector, lanes stay within their piece.
     fn prefix(&self, graph: &mut Graph, terms: NodeId) -> Result<NodeId> {
         let Some((axis, counting, size)) = self.tile else { return Ok(terms) };
         let mirrored = |place: i64| if self.is_suffix { size - 1 - place } else { place };
@@ -325,7 +325,8 @@ impl Running {
             let (bit, zero) = (graph.index(block), graph.index(0));
             let bit = graph.alu(Op::And, &[counted, bit])?;
             let joins = graph.alu(Op::CmpNe, &[bit, zero])?;
-            // The others join themselves, or what changes nothing: a shuffle that clears lanes is one instruction.
+            // The other elements are combined with themselves or with the identity: a shuffle that zeroes lanes is one
+            // instruction.
             let moved = match self.op {
                 Op::Max => moved,
                 _ => {
@@ -339,7 +340,7 @@ impl Running {
         Ok(total)
     }
 
-    /// What a whole tile adds up to, at each of its places: as they need it in the next trip.
+    /// The total of a tile, broadcast to all of its elements for the next trip.
     fn last(&self, graph: &mut Graph, prefix: NodeId) -> Result<NodeId> {
         let Some((axis, _, size)) = self.tile else { return Ok(prefix) };
         let place = if self.is_suffix { 0 } else { size - 1 };
@@ -347,7 +348,7 @@ impl Running {
     }
 }
 
-/// The places of a tile along one axis, in another order.
+/// A tile with its elements permuted along one axis.
 fn permuted(graph: &mut Graph, tile: NodeId, axis: usize, places: &[i64]) -> Result<NodeId> {
     let dims = static_shape(&graph.props(tile).shape).unwrap_or_default();
     let mut sources: SmallVec<[NodeId; 4]> = SmallVec::from_iter([tile]);

@@ -11,7 +11,7 @@ use tinyspec_backends::Target;
 use tinyspec_ir::dim::static_shape;
 use tinyspec_ir::{Arg, Axes, Builder, Graph, NodeId, Op, Result};
 
-/// Whether so many results, in machine vectors, get one accumulator each for all of their terms in a trip.
+/// Whether this many results, in machine vectors, get one accumulator each for all of their terms in a trip.
 pub(in super::super) fn is_shared(results: usize, terms: usize, target: &Target) -> bool {
     results >= target.accumulators || terms > target.vector_registers
 }

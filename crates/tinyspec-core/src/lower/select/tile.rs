@@ -10,14 +10,14 @@ pub(super) type Dims = SmallVec<[i64; 4]>;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Layout {
     pub dims: Dims,
-    /// The axis that vectors lie along.
+    /// The vectorised axis.
     pub lane: Option<usize>,
     /// Lanes of a vector; 1 without a lane axis.
     pub width: i64,
 }
 
 impl Layout {
-    /// Cuts `dims`; `lanes` says which axes vectors may lie along, `greatest` how long they may be.
+    /// Cuts `dims`; `lanes` says which axes may be vectorised, `greatest` limits the vector length.
     pub fn new(dims: Dims, lanes: &[bool], greatest: i64) -> Layout {
         let lane = (0..dims.len()).rev().find(|&axis| dims[axis] > 1 && lanes.get(axis) == Some(&true));
         // The largest power of two that divides the axis.
@@ -31,7 +31,7 @@ impl Layout {
         (self.dims.iter().product::<i64>() / self.width) as usize
     }
 
-    /// The axes, the lane innermost: what all lanes share is used up before the next of it is needed.
+    /// The axes, the lane axis innermost, which shortens the live ranges of values that all lanes share.
     fn order(&self) -> impl DoubleEndedIterator<Item = usize> + use<> {
         let lane = self.lane;
         (0..self.dims.len()).filter(move |&axis| Some(axis) != lane).chain(lane)
@@ -54,7 +54,7 @@ impl Layout {
         starts
     }
 
-    /// The part that holds these coordinates of a tile that this one broadcasts to, and the lane in it; none where it
+    /// The part that holds these coordinates of a tile that this one broadcasts to, and the lane in it; `None` if it
     /// does not broadcast to that tile.
     pub fn find(&self, at: &[i64]) -> Option<(usize, i64)> {
         let (mut part, mut lane) = (0, 0);
@@ -72,7 +72,7 @@ impl Layout {
     }
 }
 
-/// A tile cut into machine values: one a part, a vector of the layout's width, or a scalar that all its lanes share.
+/// A tile cut into machine values, one per part: a vector of the layout's width, or a scalar that all its lanes share.
 #[derive(Clone, Debug)]
 pub(super) struct Parts {
     pub layout: Layout,

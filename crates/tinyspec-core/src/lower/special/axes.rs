@@ -1,4 +1,4 @@
-//! The parallel axes of a kernel: which are workgroups, which their threads, and which need indices of their own.
+//! The parallel axes of a kernel: which become workgroups, which become threads, and which need separate indices.
 
 use crate::lower::live::{Live, RangeSet, trips};
 use rustc_hash::FxHashMap;
@@ -11,17 +11,17 @@ use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 pub(super) struct Axis {
     pub range: NodeId,
     pub trips: i64,
-    /// The set of it alone.
+    /// The set of this Range alone.
     pub bit: RangeSet,
-    /// Ranges that are open where it is.
+    /// Ranges that are open together with it.
     pub beside: RangeSet,
 }
 
-/// All of them, inner ones first; of the threads, those of a warp before all others.
+/// All parallel axes, inner ones first; among those of threads, the axis of a warp comes first.
 pub(super) struct Axes {
-    /// Trips are workgroups.
+    /// Axes whose trips are workgroups.
     pub groups: Vec<Axis>,
-    /// Trips are threads of a workgroup.
+    /// Axes whose trips are threads of a workgroup.
     pub threads: Vec<Axis>,
     /// The Ranges of `threads`.
     pub members: RangeSet,
@@ -47,11 +47,11 @@ fn is_thread(graph: &Graph, range: NodeId) -> bool {
 impl Axes {
     pub fn new(graph: &Graph, order: &[NodeId], live: &Live) -> Axes {
         let mut beside: FxHashMap<NodeId, RangeSet> = FxHashMap::default();
-        // An outer loop ends after those inside; what a Reduce goes over is inside of all loops.
+        // An outer loop ends after those inside; the Ranges of a Reduce are inside all loops.
         let mut ends: FxHashMap<NodeId, usize> = FxHashMap::default();
         for (position, &node) in order.iter().enumerate() {
             let mut open = live.of(node);
-            // The terms of a Reduce may be the same in all its trips.
+            // The terms of a Reduce may not depend on its Ranges.
             if graph.op(node) == Op::Reduce {
                 open |= graph.sources(node)[1..].iter().fold(0, |set, &range| set | live.bit(range));
             }
@@ -79,12 +79,12 @@ impl Axes {
         Axes { groups, threads, members, serial }
     }
 
-    /// The workgroup shares this Reduce.
+    /// Whether the workgroup shares this Reduce.
     pub fn is_grouped(&self, graph: &Graph, reduce: NodeId) -> bool {
         graph.sources(reduce)[1..].iter().any(|&range| is_thread(graph, range))
     }
 
-    /// Serial loops that a loop of the workgroup is inside of.
+    /// Serial loops around loops of the workgroup.
     pub fn around(&self, graph: &Graph, order: &[NodeId], live: &Live) -> RangeSet {
         let ends = order.iter().filter(|&&node| graph.op(node) == Op::End && is_thread(graph, graph.source(node, 1)));
         let around = ends.fold(0, |set, &end| set | live.of(end));
@@ -92,8 +92,8 @@ impl Axes {
     }
 }
 
-/// The kernel with serial loops instead of those that no launch can have: workgroups of which some wait for others, more
-/// threads than a workgroup may have, and trips that nobody knows.
+/// Makes parallel loops serial if no launch can express them: workgroups that would wait for each other, more threads
+/// than a workgroup may have, and unknown trip counts.
 pub(super) fn fitting(graph: &mut Graph, sink: NodeId, workgroups: &Workgroups) -> Result<NodeId> {
     let order = graph.reachable(&[sink]);
     let live = Live::new(graph, &order)?;
@@ -148,7 +148,8 @@ pub(super) fn fitting(graph: &mut Graph, sink: NodeId, workgroups: &Workgroups) 
     Ok(new.get(&sink).copied().unwrap_or(sink))
 }
 
-/// The index of each axis, and the size of each index: an axis takes the first that none beside it has.
+/// Assigns each axis the first index that no axis open together with it has. Returns the index of each axis and the
+/// size of each index.
 pub(super) fn numbered(axes: &[Axis]) -> (Vec<usize>, Vec<i64>) {
     let (mut numbers, mut sizes): (Vec<usize>, Vec<i64>) = (Vec::new(), Vec::new());
     for axis in axes {
@@ -166,7 +167,7 @@ pub(super) fn numbered(axes: &[Axis]) -> (Vec<usize>, Vec<i64>) {
     (numbers, sizes)
 }
 
-/// An access waits for a loop over workgroups, which start in any order.
+/// Whether an access waits for a loop over workgroups, which start in any order.
 fn waits_for_groups(graph: &Graph, order: &[NodeId]) -> bool {
     let mut closes = vec![false; graph.len()];
     for &node in order {

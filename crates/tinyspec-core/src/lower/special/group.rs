@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 use tinyspec_ir::affine::{Affine, less};
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
 
-/// Partial sums that every thread adds: one more step would leave fewer, but its Barrier takes longer than these additions.
+/// The most partial sums that every thread adds by itself: another step would leave fewer, but its Barrier takes longer
+/// than these additions.
 const ALONE: i64 = 32;
 
 /// Bytes of the widest access to LOCAL memory.
@@ -30,7 +31,7 @@ impl Stage {
             }
         }
         let partial = if own.len() == 1 { own[0] } else { graph.add(Op::Reduce, &own, arg)? };
-        // The other axes of the workgroup and those of the tile have sums of their own.
+        // Each position along the other axes of the workgroup and those of the tile has a sum of its own.
         let shared = old[1..].iter().fold(0, |set, &range| set | self.live.bit(range));
         let beside = self.live.of(old[0]) & !shared;
         let (mut places, mut tiles, mut serial) =
@@ -59,7 +60,7 @@ impl Stage {
         let buffer = graph.add(Op::Buffer, &[dims], arg)?;
         let mut ready = buffer;
         if !serial.is_empty() {
-            // No thread starts the next trip before all have read the sum of this one.
+            // No thread may start the next trip before all have read the sum of this one.
             let barrier = graph.add(Op::Barrier, &serial, Arg::None)?;
             ready = graph.add(Op::After, &[buffer, barrier], Arg::None)?;
         }
@@ -124,7 +125,7 @@ fn load(graph: &mut Graph, buffer: NodeId, cell: &Affine, nothing: NodeId, gate:
     }
 }
 
-/// Indices as digits of one number.
+/// A mixed-radix number with indices as its digits.
 struct Places {
     sum: Affine,
     count: i64,

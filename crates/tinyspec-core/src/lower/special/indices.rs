@@ -1,4 +1,4 @@
-//! Which Specials a parallel Range is made of: at most three, each within the limits of a launch.
+//! Maps parallel Ranges to Specials: at most three, each within the limits of a launch.
 
 use super::axes::{Axes, Axis, numbered};
 use crate::lower::fold::both;
@@ -9,7 +9,7 @@ use tinyspec_ir::affine::{Affine, less};
 use tinyspec_ir::special::{DIMENSIONS, SpecialIndex};
 use tinyspec_ir::{Builder, Error, ErrorKind, Graph, NodeId, Result};
 
-/// A dimension of the launch, as names of Specials go.
+/// Makes the Special for a dimension of the launch.
 type Kind = fn(usize) -> SpecialIndex;
 
 /// The indices of workgroups, or of threads. Ranges that are never open together share one.
@@ -17,12 +17,12 @@ pub(super) struct Indices {
     axes: Vec<Axis>,
     /// The index of each axis.
     numbers: Vec<usize>,
-    /// Each index over the Specials, and as a node.
+    /// Each index as a sum over the Specials, and as a node.
     sums: Vec<(Affine, NodeId)>,
     /// The greatest number of trips of each index.
     sizes: Vec<i64>,
     specials: SmallVec<[NodeId; DIMENSIONS]>,
-    /// False for what the launch has beyond the product of the sizes.
+    /// The condition that is false in the excess part of the launch.
     exists: Option<NodeId>,
 }
 
@@ -71,14 +71,14 @@ impl Indices {
         Ok(Affine::atom(special))
     }
 
-    /// One number for all indices, over as many dimensions of the launch as it needs.
+    /// A linear index over as many dimensions of the launch as needed.
     fn linear(&mut self, graph: &mut Graph, limits: &[usize; DIMENSIONS], kind: Kind) -> Result<Affine> {
         let size = self.sizes.iter().try_fold(1i64, |product, &size| product.checked_mul(size));
         let mut left = size.unwrap_or(i64::MAX);
         let (mut linear, mut stride) = (Affine::number(0), 1i64);
         for (dimension, &limit) in limits.iter().enumerate() {
             let limit = limit as i64;
-            // Without a rest where that can be.
+            // Preferably without a remainder.
             let whole = (1..=limit.min(left)).rev().take(1 << 16).find(|trips| left % trips == 0);
             let trips = match whole {
                 Some(trips) if left / trips <= limits[dimension + 1..].iter().map(|&l| l as i64).product() => trips,
@@ -105,7 +105,7 @@ impl Indices {
         self.axes.iter().position(|axis| axis.range == range)
     }
 
-    /// What a Range has become.
+    /// The index that replaces a Range.
     pub fn of(&self, range: NodeId) -> Option<NodeId> {
         self.position(range).map(|axis| self.sums[self.numbers[axis]].1)
     }
@@ -115,12 +115,13 @@ impl Indices {
         self.position(range).map(|_| &self.specials[..])
     }
 
-    /// More than one of them runs.
+    /// Whether there is more than one.
     pub fn has_several(&self) -> bool {
         self.sizes.iter().any(|&size| size > 1)
     }
 
-    /// True for what the loops `open` have trips for; if `once`, only for one of those that they do not tell apart.
+    /// A gate that holds where the loops `open` have trips; if `once`, only for one of the threads that they do not
+    /// distinguish.
     pub fn gate(&self, graph: &mut Graph, open: RangeSet, once: bool) -> Result<Option<NodeId>> {
         let mut gate = None;
         for (number, (sum, _)) in self.sums.iter().enumerate() {

@@ -1,11 +1,11 @@
-//! Barriers that need not be two: the threads wait once for what several parts of a kernel pass on.
+//! Merges Barriers, so that threads wait once for data from several parts of a kernel.
 
 use crate::lower::live::{Live, RangeSet};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
-/// One Barrier for those that stand in the same loops with as many Barriers and loops before them.
+/// Merges Barriers that are in the same loops and have the same number of Barriers and loops before them.
 pub(super) fn merge(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     let order = graph.reachable(&[sink]);
     let live = Live::new(graph, &order)?;
@@ -18,7 +18,7 @@ pub(super) fn merge(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     if alike.is_empty() {
         return Ok(sink);
     }
-    // Level by level, so that what a merged Barrier waits for is there.
+    // Level by level, so that everything a merged Barrier waits for precedes it.
     let mut by_level: Vec<NodeId> = order.clone();
     by_level.sort_by_key(|node| (levels[node.index()], graph.op(*node) != Op::Barrier));
     let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
@@ -54,12 +54,12 @@ pub(super) fn merge(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     Ok(new[&sink])
 }
 
-/// For each node, the number of Barriers and loops that must be over before it. Loops over the same Ranges are one, and
-/// as late as the last of them.
+/// For each node, the number of Barriers and loops that must finish before it. Loops over the same Ranges are one, at
+/// the level of the last of them.
 fn levels(graph: &Graph, order: &[NodeId]) -> Vec<u32> {
     let mut levels: Vec<u32> = vec![0; graph.len()];
     let mut of_loop: FxHashMap<SmallVec<[NodeId; 4]>, u32> = FxHashMap::default();
-    // Every sweep but the last settles at least one loop; more of them than nodes there are not.
+    // Every sweep but the last settles at least one loop, and there are no more loops than nodes.
     for _ in 0..=order.len() {
         let mut changed = false;
         for &node in order {

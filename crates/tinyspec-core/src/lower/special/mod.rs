@@ -1,11 +1,10 @@
 //! Special: on a GPU the trips of GLOBAL and LOCAL Ranges are workgroups and their threads ("Codegen Ops").
 //!
-//! What the other stages make is a program for one thread that says where it is by `gidx` and `lidx`. In range form the
-//! members of a workgroup wait where a LOCAL loop ends; here that becomes a Barrier, wherever anyone looks at what
-//! the loop did.
+//! The result is a program for one thread, which gets its position from `gidx` and `lidx`. In range form the members of
+//! a workgroup wait where a LOCAL loop ends; here that becomes a Barrier before every use of what the loop did.
 //!
-//! * An effect happens once for all threads that it does not tell apart: its gate names one of them.
-//! * Loops of fewer trips than a dimension of the launch have gates: for their effects and for their reads.
+//! * An effect that does not distinguish some threads is gated to one of them.
+//! * Loops of fewer trips than a dimension of the launch have their effects and reads gated.
 //! * A Reduce that a workgroup shares goes through LOCAL memory (`group.rs`).
 
 mod axes;
@@ -21,7 +20,7 @@ use smallvec::SmallVec;
 use tinyspec_backends::Target;
 use tinyspec_ir::{AddrSpace, Arg, Builder, DType, Graph, NodeId, Op, Result};
 
-/// The kernel of one thread: its new `Sink`. As it is where the target has no workgroups.
+/// The kernel of one thread: its new `Sink`. Unchanged if the target has no workgroups.
 ///
 /// # Errors
 /// When the kernel is not in range form.
@@ -52,7 +51,7 @@ fn local_slot(graph: &Graph, node: NodeId) -> Option<u32> {
     }
 }
 
-/// Params that some access may find as another one left them.
+/// Params through which one access may pass data to another.
 fn shared_params(graph: &Graph, order: &[NodeId]) -> SmallVec<[NodeId; 4]> {
     let mut accesses: SmallVec<[(NodeId, bool); 16]> = SmallVec::new();
     for &node in order {
@@ -80,7 +79,7 @@ struct Stage {
     threads: Indices,
     /// Serial loops around loops of workgroups.
     around: RangeSet,
-    /// Params that one access leaves for another.
+    /// Params through which accesses pass data.
     shared: SmallVec<[NodeId; 4]>,
     new: Vec<NodeId>,
     next_local: u32,
@@ -114,13 +113,13 @@ impl Stage {
         graph.add(op, &sources, arg)
     }
 
-    /// What a parallel Range has become.
+    /// The index that replaces a parallel Range.
     fn index(&self, range: NodeId) -> Option<NodeId> {
         self.groups.of(range).or_else(|| self.threads.of(range))
     }
 
-    /// The address of an access. In a serial loop around those of the workgroup nobody goes on to the next trip before
-    /// all have come to the end of this one.
+    /// The address of an access. In a serial loop around those of the workgroup, no thread may start the next trip
+    /// before all have finished this one.
     fn place(&mut self, graph: &mut Graph, access: NodeId, address: NodeId) -> Result<NodeId> {
         let around: SmallVec<[NodeId; 4]> = self.live.members(self.live.of(access) & self.around).collect();
         let old = graph.memory(graph.source(access, 0));
@@ -136,12 +135,12 @@ impl Stage {
         graph.add(op, &sources, arg)
     }
 
-    /// Gates an access of memory: a read where its loops have no such trip, an effect also for all threads but one
-    /// that it does not tell apart.
+    /// Gates a memory access: off where its loops have no such trip, and an effect also for all but one of the threads
+    /// that it does not distinguish.
     fn guard(&self, graph: &mut Graph, access: NodeId, sources: &mut SmallVec<[NodeId; 4]>) -> Result<()> {
         let (open, is_read) = (self.live.of(access), graph.op(access) == Op::Load);
         let mut gate = None;
-        // Every workgroup has LOCAL memory of its own.
+        // Each workgroup has its own LOCAL memory.
         let is_local = graph.props(sources[0]).addrspace == Some(AddrSpace::Local);
         for (indices, once) in [(&self.groups, !is_read && !is_local), (&self.threads, !is_read)] {
             let own = indices.gate(graph, open, once)?;
@@ -159,7 +158,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Whoever looks at what a loop of the workgroup did waits for all of its threads.
+    /// Users of the effects of a workgroup's loop wait for all of its threads.
     fn after(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
         let old: SmallVec<[NodeId; 4]> = graph.sources(node).into();
         let mut sources: SmallVec<[NodeId; 4]> = SmallVec::from_iter([self.new[old[0].index()]]);

@@ -48,7 +48,7 @@ enum Reads {
     All,
     /// Those that each of its trips repeats.
     Again,
-    /// Rows side by side, element by element.
+    /// Adjacent rows, each read element by element.
     Rows,
 }
 
@@ -103,7 +103,7 @@ pub(super) fn find(graph: &Graph, nest: &LoopNest, target: &Target) -> FxHashMap
             let Some(chain) = work.map(|work| nest.hottest(work)).max_by_key(|chain| chain.1) else { continue };
             (chain, Reads::All)
         } else {
-            // Rows side by side are too many, and too short, for the processor to read ahead in each.
+            // Adjacent rows are too many and too short for the processor to read ahead in each.
             let reads = if own.children.is_empty() { Reads::Rows } else { Reads::Again };
             (nest.hottest(number), reads)
         };

@@ -1,17 +1,17 @@
-//! Index arithmetic with dims that have no number yet. An index times a dim is an atom whose factor is remembered, so that
-//! quotients by the dim cancel; what a sum can be at most is a dim, and compared as one.
+//! Index arithmetic with named dims. An index times a dim is an atom whose factors are remembered, so that quotients by
+//! the dim cancel; bounds of a sum are dims, and compared as dims.
 
 use super::{Indices, PLACEHOLDERS};
 use rustc_hash::FxHashMap;
 use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Builder, Dim, Graph, NodeId, Op, Result};
 
-/// What is known of atoms that contain named dims.
+/// The structure of atoms that contain named dims.
 #[derive(Default)]
 pub(super) struct Symbols {
     /// A product: an index and a dim of one term.
     products: FxHashMap<NodeId, (NodeId, Dim)>,
-    /// A remainder: of what, by what.
+    /// A remainder: the dividend and the divisor.
     remainders: FxHashMap<NodeId, (NodeId, Dim)>,
 }
 
@@ -100,7 +100,7 @@ impl Indices {
         Ok(gate)
     }
 
-    /// What a remainder by a dim is of, and the dim.
+    /// The dividend of a remainder by a dim, and the dim.
     pub(super) fn remainder_of(&self, atom: NodeId) -> Option<(NodeId, Dim)> {
         self.symbols.remainders.get(&atom).cloned()
     }
@@ -142,7 +142,7 @@ impl Indices {
         Ok(form)
     }
 
-    /// The products that a form is the sum of: an index, absent for a dim, and its factor.
+    /// The products whose sum a form is: each an index, absent for a dim, and its factor.
     fn products(&self, form: &Affine) -> Vec<(Option<NodeId>, Dim)> {
         let product = |&(atom, coefficient): &(NodeId, i64)| {
             let (index, factor) = self.factors(atom);
@@ -160,7 +160,7 @@ impl Indices {
         Ok(all)
     }
 
-    /// What the divisor's leading term cancels in, already divided, and the rest.
+    /// The terms that the divisor's leading term divides, already divided, and the rest.
     fn cancel(&mut self, form: &Affine, divisor: &Dim) -> Result<(Affine, Affine)> {
         let Some((atoms, coefficient)) = divisor.terms().into_iter().max_by_key(|(atoms, _)| atoms.len()) else {
             return Ok((Affine::default(), form.clone()));
@@ -184,7 +184,7 @@ impl Indices {
             && greatest.is_some_and(|greatest| (divisor.clone() - greatest).bounds().0 >= 1)
     }
 
-    /// Least and greatest value of a sum, as dims.
+    /// The bounds of a sum, as dims.
     pub(super) fn ends(&self, form: &Affine) -> (Option<Dim>, Option<Dim>) {
         let (mut least, mut greatest) = (Some(Dim::from(form.constant())), Some(Dim::from(form.constant())));
         for &(atom, coefficient) in form.terms() {
@@ -193,7 +193,7 @@ impl Indices {
                 Some(index) => self.ends_of(index),
                 None => (Some(Dim::from(1)), Some(Dim::from(1))),
             };
-            // Only what does not change the sign keeps the order.
+            // Only a factor of one sign preserves the order.
             let known = |end: Option<Dim>| {
                 let is_plain = index.is_none() || factor.bounds().0 >= 0;
                 end.filter(|_| is_plain).map(|end| end * factor.clone() * Dim::from(coefficient))

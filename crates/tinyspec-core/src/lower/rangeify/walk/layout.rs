@@ -1,5 +1,5 @@
-//! The order in which the dims of a temporary lie in memory: where its readers walk windows along their own innermost
-//! loop, or step over short dims, the dim under them lies innermost, so that readers and writer have vectors along it.
+//! Chooses the layout of temporaries: if readers move windows along their innermost loop, or stride over short dims,
+//! that dim becomes innermost in memory, so that readers and writer can vectorise along it.
 
 use super::super::movement::dims;
 use super::{DemandId, Walk};
@@ -12,7 +12,7 @@ impl Walk<'_> {
         self.layouts.get(&node).cloned().unwrap_or_else(|| (0..rank).collect())
     }
 
-    /// Chooses that order, if all that read the node want the same.
+    /// Chooses the layout, if all readers agree.
     pub(super) fn choose_layout(&mut self, node: NodeId, demands: &[DemandId]) -> Result<()> {
         let Ok(size) = dims(self.tensors, node) else { return Ok(()) };
         let Some(innermost) = (0..size.len()).rev().find(|&axis| size[axis] > 1) else { return Ok(()) };
@@ -31,7 +31,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What moves the dims of a value that a kernel reads.
+    /// Which loops step along the dims of a value that a kernel reads.
     pub(in super::super) fn moves(&mut self, demand: DemandId) -> Moves {
         let need = &self.needs[demand as usize];
         let (outputs, tuple) = (&self.kernels[need.kernel].ranges, &need.tuple);
@@ -45,7 +45,7 @@ impl Walk<'_> {
     }
 }
 
-/// Of each dim of a value: the innermost loop of its reader that moves it, and whether a reduction does as well.
+/// For each dim of a value, the innermost loop of its reader that steps along it, and whether a reduction does, too.
 #[derive(PartialEq)]
 pub(in super::super) struct Moves {
     by: SmallVec<[(Option<usize>, bool); 8]>,
@@ -54,8 +54,8 @@ pub(in super::super) struct Moves {
 }
 
 impl Moves {
-    /// A dim that windows walk along with the innermost loop lies inside of all others; what is reduced alone comes
-    /// between the loops and their windows.
+    /// Puts a dim along which windows move with the innermost loop inside all others; dims that only a reduction steps
+    /// along come between the loops and their windows.
     fn windows_inside(&self, innermost: usize) -> Option<SmallVec<[usize; 8]>> {
         let window = self.by.iter().position(|&(by, is_reduced)| is_reduced && by.is_some() && by == self.last)?;
         let mut layout: SmallVec<[usize; 8]> = (0..self.by.len()).collect();
@@ -67,8 +67,8 @@ impl Moves {
         (window != innermost).then_some(layout)
     }
 
-    /// The longest dim that the innermost loop moves lies inside of a few short ones, such as the places of a pool:
-    /// otherwise vectors would step over these.
+    /// Puts the longest dim that the innermost loop steps along inside a few short ones, such as the positions of a
+    /// pool: otherwise vectors would stride over these.
     fn long_inside(&self, size: &[i64], innermost: usize) -> Option<SmallVec<[usize; 8]>> {
         /// The longest stride that is worth avoiding this way: that of windows.
         const WINDOW: i64 = 32;

@@ -62,7 +62,7 @@ impl Walk<'_> {
         Ok(below)
     }
 
-    /// Passes on what is 0 where `inside` does not hold.
+    /// Passes a demand on to a source that counts as 0 where `inside` does not hold.
     fn pass_gated(
         &mut self,
         demand: DemandId,
@@ -104,7 +104,7 @@ impl Walk<'_> {
                     data.push(below);
                     let (low, high) =
                         tensors.props(source).interval.int().unwrap_or((i64::MIN.into(), i64::MAX.into()));
-                    // A u64 beyond i64 wraps to a negative index, which is outside as well.
+                    // A u64 beyond i64 wraps to a negative index, which is out of bounds as well.
                     let clamped = match (i64::try_from(low), i64::try_from(high)) {
                         (Ok(low), Ok(high)) => (low.min(0), high.max(0)),
                         _ => (i64::MIN, i64::MAX),
@@ -137,7 +137,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A Bitcast to another size reads the element that holds the bytes, or the elements that make it up.
+    /// A Bitcast to another size reads the element that contains the bytes, or the elements that consist of them.
     fn expand_bitcast(&mut self, demand: DemandId, tuple: &[NodeId], gate: Option<NodeId>) -> Result<()> {
         let need = &self.needs[demand as usize];
         let (node, kernel) = (need.node, need.kernel);

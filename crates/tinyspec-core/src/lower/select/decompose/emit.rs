@@ -1,11 +1,11 @@
-//! Short names for the nodes that decompositions are made of.
+//! Helpers for emitting decompositions.
 
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
 pub(in crate::lower::select) struct Emit<'g> {
     pub graph: &'g mut Graph,
-    /// The target multiplies and adds with one rounding.
+    /// Whether the target has a fused multiply-add.
     pub fused: bool,
 }
 

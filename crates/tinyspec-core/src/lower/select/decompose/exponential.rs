@@ -7,19 +7,20 @@ use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::ops::elementwise::Exponent;
 use tinyspec_ir::{DType, NodeId, Result};
 
-/// What the formats differ in.
+/// The constants of a float format.
 struct Format {
     float: DType,
     int: DType,
     mantissa_bits: i128,
     bias: i128,
-    /// 1.5 · 2^mantissa_bits: adding it rounds to an integer, which then stands in the low bits.
+    /// 1.5 · 2^mantissa_bits: adding it rounds to an integer, which is then in the low bits.
     rounder: f64,
-    /// Below, 2^x is 0; from here on, infinite.
+    /// Below the first, 2^x is 0; from the second on, it is infinite.
     exponents: (f64, f64),
-    /// What a step may be off by, as a share of it: as many steps as there are powers add up to few places.
+    /// The relative error allowed in a step: over the whole range of exponents it adds up to a few units in the last
+    /// place.
     negligible: f64,
-    /// 2^r for |r| ≤ 1/2, with the least greatest relative error of those that begin with 1 and the logarithm of 2.
+    /// The minimax polynomial of 2^r for |r| ≤ 1/2, in relative error, among those that begin with 1 and ln 2.
     exp2: &'static [f64],
 }
 
@@ -30,7 +31,7 @@ const SINGLE: Format = Format {
     bias: 127,
     rounder: 12_582_912.0,
     exponents: (-152.0, 128.0),
-    // 2^-28: less than 4 units of the last place for the greatest power, half a one up to e^16.
+    // 2^-28: less than 4 units in the last place for the greatest power, half a unit up to e^16.
     negligible: 3.725290298461914e-9,
     // 2^-28
     exp2: &[
@@ -73,8 +74,8 @@ pub(super) fn exp2_f32(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
     exp2(emit, &SINGLE, sources[0], None)
 }
 
-/// 2^x = 2^r · 2^n with n the integer nearest to x. No x needs care: where both are infinite r is nan, which the scaling by
-/// an infinity overrules; and the scaling is right below the normal numbers and beyond the greatest.
+/// 2^x = 2^r · 2^n with n the integer nearest to x. No x is a special case: if x is infinite, r is nan, which scaling
+/// by an infinity overrides; and the scale instruction handles underflow and overflow.
 pub(super) fn exp2_by_scale(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
     let x = sources[0];
     let n = emit.instruction(Instruction::Nearest, &[x])?;
@@ -107,9 +108,9 @@ fn exp2(emit: &mut Emit, format: &Format, x: NodeId, rest: Option<NodeId>) -> Re
     scale.power(emit, format, (r, format.exp2), rounded)
 }
 
-/// 2^(c·x) without rounding the product: x = n/c + r, where n/c is as many steps, and 2^(c·r) is a polynomial of r.
+/// 2^(c·x) without rounding the product: x = n/c + r, where n/c is n steps, and 2^(c·r) is a polynomial in r.
 ///
-/// Where 2^n is 0 or infinite the remainder is anything, and only kept from an infinite power.
+/// If 2^n is 0 or infinite, the remainder can be anything that does not make the power infinite.
 pub(super) fn exp_by_scale(emit: &mut Emit, exponent: Exponent) -> Result<NodeId> {
     let Steps { x, factor, step, series } = Steps::new(emit, &SINGLE, exponent)?;
     let high = emit.number(x, factor);
@@ -130,12 +131,12 @@ pub(super) fn exp_f64(emit: &mut Emit, exponent: Exponent) -> Result<NodeId> {
     exp(emit, &DOUBLE, exponent)
 }
 
-/// As [`exp_by_scale`], with x rather than the remainder kept from where 2^n is 0 or infinite.
+/// As [`exp_by_scale`], but x is clamped instead of the remainder.
 fn exp(emit: &mut Emit, format: &Format, exponent: Exponent) -> Result<NodeId> {
     let Steps { x, factor, step, series } = Steps::new(emit, format, exponent)?;
     let sides = Sides::of(emit.graph, x);
     let scale = Scale::of(if factor > 0.0 { sides.below } else { sides.above });
-    // A quarter beyond the last power, so that the rounding of the bound does not count.
+    // A quarter beyond the last exponent, so that rounding of the bound does not matter.
     let (least, greatest) = (format.exponents.0 / factor, scale.bound((format.exponents.1 + 0.25) / factor));
     let clamped =
         if factor > 0.0 { clamp(emit, x, Some(least), greatest)? } else { clamp(emit, x, greatest, Some(least))? };
@@ -159,7 +160,8 @@ struct Steps {
 }
 
 impl Steps {
-    /// Factors whose powers are still far from the ends of the format; others are moved there, exactly, with x.
+    /// The largest factor whose powers stay far from overflow and underflow; others are scaled down, exactly, together
+    /// with x.
     const MODERATE: f64 = 8.0;
 
     fn new(emit: &mut Emit, format: &Format, Exponent { mut x, mut high, mut low }: Exponent) -> Result<Steps> {
@@ -198,7 +200,7 @@ fn remainder(emit: &mut Emit, x: NodeId, n: NodeId, [step, rest]: [f64; 2]) -> R
     emit.fma(n, minus, r)
 }
 
-/// A nan stays.
+/// Clamps x; nan is preserved.
 fn clamp(emit: &mut Emit, mut x: NodeId, least: Option<f64>, greatest: Option<f64>) -> Result<NodeId> {
     if let Some(least) = least {
         let least = emit.number(x, least);
@@ -213,14 +215,14 @@ fn clamp(emit: &mut Emit, mut x: NodeId, least: Option<f64>, greatest: Option<f6
     Ok(x)
 }
 
-/// How a power is multiplied with 2^n, where n stands in the low bits of a sum. A nan goes through the power.
+/// How a power is multiplied by 2^n, where n is in the low bits of a sum. nan propagates through the power.
 #[derive(Clone, Copy, PartialEq)]
 enum Scale {
-    /// By two factors, whose exponents are the halves of n: so both exist wherever the product overflows or is below the
-    /// normal numbers, and only the last product rounds.
+    /// By two factors, whose exponents are the halves of n. Both are normal numbers even where the product overflows or
+    /// is subnormal, and only the last product rounds.
     Halves,
-    /// By one, for n that are never positive: it is 2^k too large, and the series as much too small, so that it exists
-    /// wherever the product is below the normal numbers.
+    /// By one factor, for n ≤ 0: it is 2^k too large, and the series 2^k too small, so that it is a normal number where
+    /// the product is subnormal.
     Once,
 }
 
@@ -234,20 +236,20 @@ impl Scale {
         (self == Scale::Halves).then_some(greatest)
     }
 
-    /// The k that the factor is too large by.
+    /// The exponent k of the excess.
     fn excess(self, format: &Format) -> i128 {
         if self == Scale::Once { format.bias / 2 } else { 0 }
     }
 
-    /// What rounds an exponent to an integer n when it is added, and the way back: n stands in the low bits of the sum,
-    /// with as many biases as there are factors.
+    /// The number that rounds an exponent to an integer n when added, and the one to subtract: n is in the low bits of
+    /// the sum, plus one bias per factor.
     fn rounder(self, emit: &mut Emit, format: &Format) -> (NodeId, NodeId) {
         let biases = if self == Scale::Once { 1 } else { 2 } * format.bias + self.excess(format);
         let rounder = format.rounder + biases as f64;
         (emit.float(format.float, rounder), emit.float(format.float, -rounder))
     }
 
-    /// Σ series[i] · r^i · 2^n: the factors are made by shifting n, or its halves, into the place of an exponent.
+    /// Σ series[i] · r^i · 2^n: the factors are built by shifting n, or its halves, into the exponent field.
     fn power(self, emit: &mut Emit, format: &Format, (r, series): (NodeId, &[f64]), rounded: NodeId) -> Result<NodeId> {
         let small = (-(self.excess(format) as f64)).exp2();
         let series: SmallVec<[f64; 12]> = series.iter().map(|coefficient| coefficient * small).collect();
@@ -349,7 +351,8 @@ pub(super) fn log2_f64(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
     with_specials(emit, sources[0], log, f64::MAX)
 }
 
-/// log2 x of a positive finite f64 as a sum whose second part is far below the last place of the first.
+/// log2 x of a positive finite f64 as an unevaluated sum, the second part of which is far below the last place of the
+/// first.
 pub(super) fn log2_in_two_parts(emit: &mut Emit, x: NodeId) -> Result<(NodeId, NodeId)> {
     let (exponent, f) = split(emit, &DOUBLE, x)?;
     let (two, half) = (emit.number(x, 2.0), emit.number(x, 0.5));
@@ -384,5 +387,5 @@ pub(super) fn log2_in_two_parts(emit: &mut Emit, x: NodeId) -> Result<(NodeId, N
 
 /// log2 e, rounded to 21 bits.
 const LOG2_E_HIGH: f64 = 1.442_695_617_675_781_2;
-/// log2 e less the above; the constant of the library is short by the last number.
+/// log2 e minus the above; the last number is the rounding error of the library's constant.
 const LOG2_E_LOW: f64 = std::f64::consts::LOG2_E - LOG2_E_HIGH + 2.035_527_374_093_103_3e-17;

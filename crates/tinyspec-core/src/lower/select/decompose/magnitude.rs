@@ -1,4 +1,4 @@
-//! Magnitudes of floats, which are their bits without the sign: one instruction, where a maximum that keeps nans takes six.
+//! Magnitudes of floats by clearing the sign bit: one instruction, where a nan-propagating maximum takes six.
 
 use super::Emit;
 use tinyspec_ir::ops::arithmetic::negated;
@@ -20,7 +20,7 @@ pub(super) fn magnitude(emit: &mut Emit, x: NodeId) -> Result<NodeId> {
     emit.bitcast(number, dtype)
 }
 
-/// The integer that a float's sign is the highest bit of. (Of some floats of eight bits minus zero is the nan.)
+/// The integer type whose highest bit is a float's sign. (In some 8-bit floats, negative zero is the nan.)
 fn bits(dtype: DType) -> Option<DType> {
     match dtype {
         DType::F16 | DType::BF16 => Some(DType::U16),

@@ -1,4 +1,4 @@
-//! Ops that the target lacks, in terms of those it has. Rules are data: a line each.
+//! Decomposes ops that the target lacks into those it has. Rules are data, one per line.
 
 mod emit;
 mod exponential;
@@ -21,11 +21,11 @@ use tinyspec_ir::ops::elementwise::{Exponent, exponent_of};
 use tinyspec_ir::ops::trigonometry::cosine_of;
 use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result, words};
 
-/// How an op becomes others: `build` takes the sources, or what was found of them, and gives the value.
+/// A decomposition: `build` computes the value of an op from its sources, or from what was recognised in them.
 struct Rule<Build = fn(&mut Emit, &[NodeId]) -> Result<NodeId>> {
     name: &'static str,
     op: Op,
-    /// Of the value; of a Wmma, of the numbers in its words.
+    /// The dtype of the value; of a Wmma, that of the numbers in its words.
     dtype: DType,
     /// Instructions that the target must have.
     needs: &'static [Instruction],
@@ -44,7 +44,7 @@ macro_rules! rules {
     };
 }
 
-/// Applied where the target has not the op; the first that it has the instructions for.
+/// Decompositions of ops that the target may lack: the first whose instructions it has is applied.
 const RULES: &[Rule] = rules! {
     exp2_by_scale: Exp2 F32 by Nearest Scale => exponential::exp2_by_scale;
     exp2_f32: Exp2 F32 => exponential::exp2_f32;
@@ -61,16 +61,16 @@ const RULES: &[Rule] = rules! {
     wmma_bf16: Wmma BF16 => packed_dot::wmma_bf16;
 };
 
-/// Compositions of a missing op that have a shorter form: here `op` is the one that is missing.
+/// Shorter forms for compositions of a missing op, `op`.
 const COSINES: &[Rule] = rules! {
     cos_f32: Sin F32 => sine::cos_f32;
     cos_f64: Sin F64 => sine::cos_f64;
 };
 
-/// Makes an exponential of what it is to the power of.
+/// Emits an exponential.
 type Exponential = fn(&mut Emit, Exponent) -> Result<NodeId>;
 
-/// Powers whose exponent is a product that need not be rounded.
+/// Powers with a product as exponent, which need not be rounded.
 const EXPONENTIALS: &[Rule<Exponential>] = rules! {
     exp_by_scale: Exp2 F32 by Nearest Scale Nearer => exponential::exp_by_scale;
     exp_f32: Exp2 F32 => exponential::exp_f32;
@@ -83,12 +83,12 @@ pub fn rule_names() -> impl Iterator<Item = &'static str> {
     RULES.iter().chain(COSINES).map(|rule| rule.name).chain(compositions)
 }
 
-/// A power of a constant exponent that a few products compute.
+/// Whether this is a power with a constant exponent that a few multiplications compute.
 pub fn is_product(graph: &Graph, node: NodeId) -> bool {
     power::exponent_of_product(graph, node).is_some()
 }
 
-/// How many nodes an op becomes.
+/// The number of nodes that each op is decomposed into.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sizes(Vec<(Op, DType, usize)>);
 
@@ -101,7 +101,7 @@ impl Sizes {
         Sizes(lacking.map(|(rule, &size)| (rule.op, rule.dtype, size)).collect())
     }
 
-    /// That of a node; small floats are computed in f32.
+    /// The size of a node; small floats are computed in f32.
     pub fn size(&self, graph: &Graph, node: NodeId) -> usize {
         let (op, dtype) = (graph.op(node), graph.dtype(node));
         if is_product(graph, node) {
@@ -110,7 +110,7 @@ impl Sizes {
         self.of_op(op, if dtype.is_float() { dtype.accumulator() } else { dtype })
     }
 
-    /// That of an op on elements of a type.
+    /// The size of an op on elements of a type.
     pub fn of_op(&self, op: Op, dtype: DType) -> usize {
         self.0.iter().find(|(known, of, _)| *known == op && *of == dtype).map_or(1, |(_, _, size)| *size)
     }
@@ -127,7 +127,7 @@ impl<Build> Rule<Build> {
 }
 
 impl Rule {
-    /// Nodes of the decomposition of one op; where it chooses between two ways, of the shorter one, which is the usual one.
+    /// The number of nodes of the decomposition. If it branches, the shorter side counts, which is the common one.
     fn size(&self) -> Result<usize> {
         let mut graph = Graph::new();
         let scalar = graph.shape(&[])?;
@@ -156,7 +156,7 @@ pub(in super::super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Targ
         Some((rule, x))
     };
     let exponential = |graph: &Graph, node: NodeId| {
-        // Without it the product is as good as it can be.
+        // Without a fused multiply-add, rounding the product cannot be avoided.
         let exponent = target.fused_multiply_add.then(|| exponent_of(graph, node))??;
         let dtype = graph.dtype(node);
         let rule = EXPONENTIALS.iter().find(|rule| rule.dtype == dtype && rule.fits(target))?;
@@ -226,8 +226,8 @@ pub(in super::super) fn decompose(graph: &mut Graph, sink: NodeId, target: &Targ
     Ok(new[&sink])
 }
 
-/// Elementwise ops that need arithmetic of their operands' dtype: not those that only move or convert values, nor
-/// code, whose args are what it was written for.
+/// Whether an elementwise op needs arithmetic in its operands' dtype. Ops that only move or convert values do not, nor
+/// does custom code, whose operands have the dtypes it was written for.
 fn computes(op: Op) -> bool {
     op.is_elementwise() && !matches!(op, Op::Cast | Op::Where | Op::Custom)
 }

@@ -1,4 +1,4 @@
-//! Products of words, where no instruction multiplies two numbers at once.
+//! Decomposes packed dot products for targets without such an instruction.
 
 use super::Emit;
 use tinyspec_ir::{Arg, Builder, DType, Error, ErrorKind, NodeId, Op, Result};
@@ -17,7 +17,7 @@ pub fn wmma_u8(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
     Ok(total)
 }
 
-/// Halves are taken out by shifts that keep the sign.
+/// Extracts the halves by arithmetic shifts.
 pub fn wmma_i16(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
     let [a, b, sum] = three(sources)?;
     let (a, b) = (emit.bitcast(a, DType::I32)?, emit.bitcast(b, DType::I32)?);
@@ -36,7 +36,7 @@ pub fn wmma_i16(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
     Ok(total)
 }
 
-/// A bf16 is the upper half of an f32. Subnormal numbers stay what they are.
+/// A bf16 is the upper half of an f32. Subnormal numbers are preserved.
 pub fn wmma_bf16(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
     let [a, b, sum] = three(sources)?;
     let mut total = sum;

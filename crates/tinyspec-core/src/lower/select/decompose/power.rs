@@ -1,4 +1,4 @@
-//! x^y by 2^(y·log2 |x|), with the signs, zeros and infinities of IEEE 754.
+//! x^y as 2^(y·log2 |x|), with the signs, zeros and infinities of IEEE 754.
 
 use super::emit::Emit;
 use super::exponential::{exp2_of_sum, log2_in_two_parts};
@@ -12,8 +12,8 @@ const FACTORS: f64 = 32.0;
 /// The approximate number of nodes that [`by_products`] emits.
 pub(super) const FEW: usize = 4;
 
-/// The constant exponent of a power that [`by_products`] computes: a multiple of a half. Of f64 these are the ones that take one or two
-/// operations, since a product of more would be less accurate than the general power.
+/// The constant exponent of a power that [`by_products`] computes: a multiple of 1/2. For f64, only exponents that take
+/// one or two operations qualify, since longer products would be less accurate than the general power.
 pub(super) fn exponent_of_product(graph: &Graph, node: NodeId) -> Option<f64> {
     let (Op::Pow, &[_, exponent]) = (graph.op(node), graph.sources(node)) else { return None };
     let exponent = graph.as_const(repeated(graph, exponent)).and_then(Const::as_float)?;
@@ -56,7 +56,7 @@ pub(super) fn by_products(emit: &mut Emit, x: NodeId, exponent: f64) -> Result<N
 fn product(emit: &mut Emit, x: NodeId, exponent: f64) -> Result<NodeId> {
     let is_whole = exponent.fract() == 0.0;
     let mut total = if is_whole { None } else { Some(root(emit, x)?) };
-    // Negative bases are nan because of the root; powers of -0 and of the negative infinity are positive.
+    // Negative bases give nan through the root; powers of -0 and of negative infinity are positive.
     let mut square = if is_whole { x } else { magnitude(emit, x)? };
     let mut left = exponent.abs().trunc() as u32;
     while left > 0 {
@@ -75,7 +75,7 @@ fn product(emit: &mut Emit, x: NodeId, exponent: f64) -> Result<NodeId> {
     if exponent < 0.0 { emit.graph.alu(Op::Recip, &[total]) } else { Ok(total) }
 }
 
-/// `x ^ 0.5`: a square root, but 0 of -0 and infinite of the negative infinity.
+/// `x ^ 0.5`: a square root, except that -0 gives 0 and negative infinity gives infinity.
 fn root(emit: &mut Emit, x: NodeId) -> Result<NodeId> {
     let (zero, infinity) = (emit.number(x, 0.0), emit.number(x, f64::INFINITY));
     let root = emit.graph.alu(Op::Sqrt, &[x])?;
@@ -102,7 +102,7 @@ fn pow(emit: &mut Emit, x: NodeId, y: NodeId) -> Result<NodeId> {
     let bits = emit.bitcast(x, DType::I64)?;
     let absolute = magnitude(emit, x)?;
 
-    // y·log2 |x| with the error of the product; |x| is made harmless where it is 0, infinite or nan.
+    // y·log2 |x| with the error of the product; |x| is replaced where it is 0, infinite or nan.
     let finite = emit.less(absolute, infinity)?;
     let positive = emit.less(zero, absolute)?;
     let regular = emit.op(Op::And, finite, positive)?;
@@ -116,7 +116,7 @@ fn pow(emit: &mut Emit, x: NodeId, y: NodeId) -> Result<NodeId> {
     let minus_product = emit.mul(product, minus_product)?;
     let error = emit.fma(y, log, minus_product)?;
     let error = emit.fma(y, low, error)?;
-    // Beyond this 2^x is 0 or infinite, and the error may be infinite minus infinite.
+    // Beyond this, 2^x is 0 or infinite, and the error term may be infinity minus infinity.
     let (least, greatest) = (emit.number(x, -1100.0), emit.number(x, 1100.0));
     let above = emit.less(least, product)?;
     let below = emit.less(product, greatest)?;
@@ -162,7 +162,7 @@ fn pow(emit: &mut Emit, x: NodeId, y: NodeId) -> Result<NodeId> {
     let undefined = emit.op(Op::And, undefined, fractional)?;
     let value = emit.select(undefined, nan, value)?;
 
-    // nan, but x^0 and 1^y are 1 for every x and y.
+    // nan propagates, except that x^0 and 1^y are 1 for every x and y.
     let (x_nan, y_nan) = (emit.is_nan(x)?, emit.is_nan(y)?);
     let any_nan = emit.op(Op::Or, x_nan, y_nan)?;
     let value = emit.select(any_nan, nan, value)?;

@@ -1,13 +1,13 @@
-//! Which sign floats have, whatever the data: the conditions of choices tell it, squares and powers have one.
+//! Infers the signs of floats: from the conditions of selects, and for squares and powers.
 
 use tinyspec_ir::masks::repeated;
 use tinyspec_ir::ops::arithmetic::negated;
 use tinyspec_ir::{Builder, Const, Graph, Interval, NodeId, Op};
 
-/// Values below each other that are looked at.
+/// The greatest depth of the search.
 const DEPTH: u32 = 8;
 
-/// Is a value never above 0, is it never below? Zeros of both signs are on both sides, and so is nan.
+/// Whether a value is never above 0, and whether it is never below. Zeros of both signs count as both, and so does nan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Sides {
     pub below: bool,
@@ -62,10 +62,10 @@ impl Sides {
     }
 }
 
-/// What a condition that holds, or does not, says of a value.
+/// What the outcome of a condition implies about the sign of a value.
 fn known(graph: &Graph, condition: NodeId, holds: bool, value: NodeId) -> Sides {
     let (Op::CmpLt, &[a, b]) = (graph.op(condition), graph.sources(condition)) else { return Sides::UNKNOWN };
-    // Neither is a nan, or the value is: what is not more than the other.
+    // If the comparison fails, the order is reversed, unless the value is nan, which counts as both signs.
     let (less, more) = if holds { (a, b) } else { (b, a) };
     let plain = |value: NodeId| Sides {
         below: value == less && number(graph, more).is_some_and(|more| more <= 0.0),

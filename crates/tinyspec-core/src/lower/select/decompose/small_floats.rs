@@ -1,10 +1,10 @@
-//! Conversions of 8-bit floats, by the integer arithmetic of their bits.
+//! Conversions of 8-bit floats by integer arithmetic on their bits.
 
 use super::emit::Emit;
 use tinyspec_ir::float::EightBits;
 use tinyspec_ir::{DType, NodeId, Op, Result};
 
-/// Is one of the types converted here.
+/// Whether this is one of the types converted here.
 pub(super) fn is_eight_bit(dtype: DType) -> bool {
     EightBits::of(dtype).is_some()
 }
@@ -28,8 +28,8 @@ pub(super) fn convert(emit: &mut Emit, value: NodeId, dtype: DType) -> Result<No
     }
 }
 
-/// `value` as an f32 that rounds to an 8-bit float as `value` itself does: what an f64 has beyond 24 bits stays as the last
-/// of them, so that nothing becomes a tie that is none ("rounding to odd": Boldo and Melquiond, 2008).
+/// `value` as an f32 that rounds to an 8-bit float like `value` itself: the bits of an f64 beyond 24 are kept as a
+/// sticky bit, so that no false tie arises ("rounding to odd": Boldo and Melquiond, 2008).
 fn to_single(emit: &mut Emit, value: NodeId) -> Result<NodeId> {
     let single = emit.cast(value, DType::F32)?;
     if emit.graph.dtype(value) != DType::F64 {
@@ -53,7 +53,7 @@ fn decode(emit: &mut Emit, value: NodeId, format: &EightBits) -> Result<NodeId> 
     let byte = emit.bitcast(value, DType::U8)?;
     let code = emit.cast(byte, DType::I32)?;
     let magnitude = emit.mask(code, 0x7f)?;
-    // The fields move to their places in f32, and the exponent is biased anew.
+    // The fields move to their positions in f32, and the exponent is rebiased.
     let shifted = emit.shift_left(magnitude, 23 - format.mantissa)?;
     let bias = emit.int(DType::I32, (127 - format.bias) << 23);
     let normal = emit.add(shifted, bias)?;

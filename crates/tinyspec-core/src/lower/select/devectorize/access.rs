@@ -1,4 +1,4 @@
-//! Loads and Stores as contiguous, gathered or scalar ones.
+//! Lowers Loads and Stores to contiguous, gathered or scalar accesses.
 
 use super::address::Address;
 use super::gate::Lane;
@@ -62,7 +62,7 @@ impl Cut {
                 && gate_lanes > 1
                 && is_inside(graph, &sum, buffer)
             {
-                // One place that is there in any case: read once, chosen lane by lane.
+                // One address that is always valid: loaded once, and selected lane by lane.
                 let offset = self.scalar_sum(graph, &base)?;
                 let place = graph.add(Op::Index, &[buffer, offset], Arg::None)?;
                 let value = graph.add(Op::Load, &[place], arg.clone())?;
@@ -133,7 +133,7 @@ impl Cut {
                 return Ok(New::Effects(effects));
             }
         }
-        // What is written around the caches shall not alternate with what goes through them: all parts or none.
+        // Non-temporal and ordinary stores must not alternate: all parts or none.
         let starts = layout.starts();
         let first: Option<Vec<i64>> = sources
             .get(2)
@@ -182,7 +182,7 @@ impl Cut {
         Ok(New::Effects(effects))
     }
 
-    /// How many lanes of a vector a gate opens, where it is known that these are the first ones.
+    /// How many lanes of a vector a gate opens, if these are known to be the first ones.
     fn first_open(&self, graph: &Graph, gate: NodeId, layout: &Layout, at: &[i64]) -> Option<i64> {
         let axis = layout.lane?;
         let mut open: SmallVec<[bool; 16]> = SmallVec::new();
@@ -212,7 +212,7 @@ impl Cut {
     }
 }
 
-/// The gate of a store, without one that is always open; `None` where it is never open and nothing is stored.
+/// The gate of a store, unless it is always open; the outer `None` if it is never open, so that nothing is stored.
 pub(super) fn undecided(graph: &Graph, gate: Option<NodeId>) -> Option<Option<NodeId>> {
     match gate.map(|gate| (gate, graph.as_int(gate))) {
         Some((_, Some(0))) => None,

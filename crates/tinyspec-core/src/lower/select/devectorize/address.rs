@@ -1,4 +1,4 @@
-//! Index arithmetic as machine integers: what a part of a tile adds to an address, and what differs from lane to lane.
+//! Index arithmetic as machine integers: a scalar base per part of a tile, and what varies from lane to lane.
 
 use super::{Cut, cast, dims, malformed, splat};
 use crate::lower::select::tile::Layout;
@@ -9,11 +9,11 @@ use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
 /// A sum of atoms for one part of a tile.
 pub(super) struct Address {
-    /// At the first lane.
+    /// The address of the first lane.
     pub base: Affine,
-    /// What a lane adds.
+    /// The stride between lanes.
     pub stride: i64,
-    /// Vectors that differ irregularly from lane to lane, each with its factor.
+    /// Vectors that vary irregularly from lane to lane, each with its factor.
     pub rest: SmallVec<[(NodeId, i64); 2]>,
 }
 
@@ -31,9 +31,9 @@ impl Cut {
                 self.axes.insert(node, axis);
                 Affine::atom(node)
             }
-            // The same along more axes.
+            // A broadcast has the same sum.
             Op::Expand => self.sum(graph.source(node, 0)),
-            // Only what stays affine: quotients were folded before, and are computed lane by lane here.
+            // Only affine sums are tracked: quotients have been simplified before, and are computed lane by lane here.
             Op::Add | Op::Mul => {
                 let sources: SmallVec<[Affine; 2]> =
                     graph.sources(node).iter().map(|source| self.sum(*source)).collect();
@@ -61,7 +61,7 @@ impl Cut {
         let (low, high) = sum.bounds(graph);
         let narrow = low >= i32::MIN as i128 && high <= i32::MAX as i128;
         let dtype = if narrow { DType::I32 } else { DType::I64 };
-        // What differs from lane to lane is a constant vector, together with the constant of the sum.
+        // The lane offsets are a constant vector, which includes the constant of the sum.
         let steps: SmallVec<[NodeId; 16]> = (0..layout.width)
             .map(|lane| lane.wrapping_mul(stride).wrapping_add(base.constant()))
             .map(|number| graph.constant(Const::int(dtype, number as i128)))
@@ -107,8 +107,8 @@ impl Cut {
         Ok(Address { base, stride, rest })
     }
 
-    /// A sum of machine integers and Ranges, as i64. Neighbours differ by the constant alone: what it is added to is made
-    /// once.
+    /// A sum of machine integers and Ranges, as i64. The sum without its constant is emitted once, since neighbouring
+    /// addresses differ only in the constant.
     pub(super) fn scalar_sum(&mut self, graph: &mut Graph, sum: &Affine) -> Result<NodeId> {
         if sum.as_number().is_some() {
             return sum.emit_as(graph, DType::I64);
@@ -143,9 +143,9 @@ impl Cut {
     }
 }
 
-/// Index operands may have come out as i32 vectors beside i64 scalars: one type that holds all of them.
+/// Index operands may be a mix of i32 vectors and i64 scalars: converts them to a common type.
 pub(super) fn unify_integers(graph: &mut Graph, op: Op, operands: &mut [NodeId]) -> Result<()> {
-    // Code says itself what types its args have.
+    // Custom code declares the types of its operands.
     if op == Op::Custom {
         return Ok(());
     }

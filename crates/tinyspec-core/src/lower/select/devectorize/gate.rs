@@ -1,4 +1,4 @@
-//! Gates lane by lane: which lanes of a vector constants close, and what is left to ask when the kernel runs.
+//! Gates per lane: which lanes of a vector are closed by constants, and what must be tested at run time.
 
 use super::Cut;
 use super::{cast, splat};
@@ -7,7 +7,8 @@ use smallvec::SmallVec;
 use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
-/// Forms of which all must be positive, in the order of their terms: of those that differ in their constants alone, the least.
+/// Forms that must all be positive, in the order of their terms; of forms that differ in the constant alone, only the
+/// least is kept.
 pub(super) type Open = SmallVec<[Affine; 2]>;
 
 /// The gate of a lane.
@@ -18,7 +19,7 @@ pub(super) enum Lane {
 }
 
 impl Cut {
-    /// The gate of one place of a tile; `None` where it is made of more than comparisons of sums.
+    /// The gate of one element of a tile; `None` if it contains anything but comparisons of sums.
     pub(super) fn lane_of(&self, graph: &Graph, gate: NodeId, at: &[i64]) -> Option<Lane> {
         let (mut open, mut stack) = (Open::new(), vec![gate]);
         while let Some(node) = stack.pop() {
@@ -47,7 +48,7 @@ impl Cut {
         Some(Lane::Open(open))
     }
 
-    /// A sum at one place of the tile.
+    /// A sum at one element of the tile.
     fn at(&self, sum: &Affine, at: &[i64]) -> Option<Affine> {
         let mut total = Affine::number(sum.constant());
         for &(atom, coefficient) in sum.terms() {
@@ -60,7 +61,7 @@ impl Cut {
         Some(total)
     }
 
-    /// The gate of a vector of such lanes: a mask, or one bool for all of them; `None` where all are open.
+    /// The gate of a vector of such lanes: a mask, or one bool for all lanes; `None` if all are open.
     pub(super) fn gate_of_lanes(&mut self, graph: &mut Graph, lanes: &[Lane]) -> Result<Option<NodeId>> {
         let width = lanes.len() as i64;
         let mut all: Option<NodeId> = None;
@@ -79,7 +80,7 @@ impl Cut {
             }
         }
         for kind in kinds {
-            // `kind > -constant`, lane by lane; what is not asked is of no account.
+            // `kind > -constant` per lane; lanes without this condition have no bound.
             let bound = |lane: &Lane| {
                 sums(lane).iter().find(|sum| sum.terms() == kind.terms()).map(|sum| sum.constant().saturating_neg())
             };
@@ -105,7 +106,7 @@ impl Cut {
         Ok(all)
     }
 
-    /// Lane by lane, whether a sum is greater than a bound; where there is none, it is.
+    /// Per lane, whether a sum is greater than a bound; true for lanes without one.
     fn exceeds(&mut self, graph: &mut Graph, sum: &Affine, bounds: &[Option<i64>]) -> Result<NodeId> {
         let fits = |low: i128, high: i128| low > i32::MIN as i128 && high < i32::MAX as i128;
         let (low, high) = sum.bounds(graph);
@@ -122,7 +123,7 @@ impl Cut {
 }
 
 impl Lane {
-    /// What this lane asks beyond another that it implies.
+    /// The conditions of this lane that another, which it implies, lacks.
     pub(super) fn beyond(&self, other: &Lane) -> Lane {
         match (self, other) {
             (_, Lane::Closed) => Lane::Open(Open::new()),
@@ -134,7 +135,7 @@ impl Lane {
     }
 }
 
-/// Wherever the first lane is open, so is the other.
+/// Whether the other lane is open whenever the first is.
 pub(super) fn implies(lane: &Lane, other: &Lane) -> bool {
     match (lane, other) {
         (Lane::Closed, _) => true,
@@ -145,7 +146,7 @@ pub(super) fn implies(lane: &Lane, other: &Lane) -> bool {
     }
 }
 
-/// Lanes that are open or closed, whatever runs.
+/// A constant mask.
 fn mask(graph: &mut Graph, open: &[bool]) -> Result<NodeId> {
     let zero = graph.constant(Const::int(DType::I32, 0));
     let mut lanes: SmallVec<[NodeId; 16]> = SmallVec::new();

@@ -18,7 +18,7 @@ use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 type Lanes = SmallVec<[(NodeId, i64); 16]>;
 
 impl Cut {
-    /// The adjacent places that are interleaved: as many as the stride between lanes.
+    /// The run of adjacent elements that are interleaved: as many as the stride between lanes.
     pub(super) fn interleaves(&self, sum: &Affine, layout: &Layout) -> Option<Run> {
         let run = self.across(sum, layout).filter(|run| run.length <= MAX_STRIDE.min(layout.width))?;
         (self.step(sum, layout.lane?) == run.length).then_some(run)
@@ -88,7 +88,7 @@ impl Cut {
         Ok(Some(parts))
     }
 
-    /// The gate of one vector in the order of memory, which starts at place `first`; `None` if all of its lanes are open.
+    /// The gate of one vector in memory order, which starts at element `first`; `None` if all of its lanes are open.
     fn interleaved_gate(
         &mut self,
         graph: &mut Graph,

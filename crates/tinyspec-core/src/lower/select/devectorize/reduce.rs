@@ -8,14 +8,14 @@ use smallvec::SmallVec;
 use tinyspec_ir::{Arg, Axes, Builder, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 impl Cut {
-    /// Across tile axes: parts first, pairwise; the lanes of what is left come last.
+    /// Reduces across tile axes: parts first, pairwise; then the lanes of the remaining vector.
     pub(super) fn reduce(&mut self, graph: &mut Graph, node: NodeId) -> Result<New> {
         let Arg::Reduce { op, axes } = graph.arg(node).clone() else { return Err(malformed(graph, node)) };
         let source = graph.source(node, 0);
         let from = self.layout(dims(graph, source)?);
         let to = self.layout(dims(graph, node)?);
         let across_lanes = from.lane.is_some_and(|lane| axes.contains(&(lane as u32)));
-        // Results are numbered by where their first lane starts.
+        // The parts of each result, keyed by the coordinates of its first lane.
         let mut gathered: FxHashMap<Dims, Vec<NodeId>> = FxHashMap::default();
         for at in from.starts() {
             let part = self.part(graph, source, &from, &at)?;
@@ -24,7 +24,7 @@ impl Cut {
                 *kept.get_mut(axis as usize).ok_or_else(|| malformed(graph, node))? = 0;
             }
             let parts = gathered.entry(kept).or_default();
-            // What a closed gate leaves adds nothing.
+            // A constant 0, as from a closed gate, adds nothing.
             if op == Op::Add && !parts.is_empty() && graph.as_const(part).is_some_and(|zero| zero.bits == 0) {
                 continue;
             }
@@ -44,7 +44,7 @@ impl Cut {
         }
         let mut parts = Vec::with_capacity(to.count());
         for at in to.starts() {
-            // The result may lie along another axis than the source did: build its vectors lane by lane.
+            // The result may be vectorised along another axis than the source, so its vectors are built lane by lane.
             let lane_of = |lane: i64| {
                 let mut at = at.clone();
                 if let Some(axis) = to.lane {
@@ -65,7 +65,7 @@ impl Cut {
     }
 }
 
-/// A sum of products is added up in a few chains, each product together with its sum; all else in a tree.
+/// Adds up a sum of products in a few chains of multiply-adds, and anything else in a tree.
 fn total(graph: &mut Graph, op: Op, parts: Vec<NodeId>, chains: usize) -> Result<NodeId> {
     let is_product = |&part: &NodeId| graph.op(part) == Op::Mul && graph.dtype(part).is_float();
     if op != Op::Add || !parts.iter().any(is_product) {
@@ -82,7 +82,7 @@ fn total(graph: &mut Graph, op: Op, parts: Vec<NodeId>, chains: usize) -> Result
     pairwise(graph, op, totals)
 }
 
-/// A chain of products that starts with `before`; none for other sums.
+/// A chain of products that starts with `before`; `None` for other sums.
 pub(super) fn continued(graph: &mut Graph, before: NodeId, chain: NodeId) -> Result<Option<NodeId>> {
     let (mut factors, mut first) = (Vec::new(), chain);
     while let (Op::Mulacc, &[a, b, rest]) = (graph.op(first), graph.sources(first)) {

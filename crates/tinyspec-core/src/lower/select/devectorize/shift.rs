@@ -1,6 +1,6 @@
-//! Loads whose vectors overlap, as those of the taps of a window do: memory is read once, in vectors beside each other,
-//! and the others are their lanes, shifted, or every second of them and so on where windows lie a few elements apart. A load
-//! that crosses a line of the cache takes as long as two, and a gather as long as its lanes.
+//! Loads whose vectors overlap, like those of the taps of a window: memory is loaded once, in adjacent vectors, and the
+//! others are shifted from these, or deinterleaved if windows are a few elements apart. A load that crosses a cache
+//! line takes as long as two, and a gather as long as its lanes.
 
 use super::address::Address;
 use super::gate::{Lane, Open, implies};
@@ -12,19 +12,19 @@ use smallvec::SmallVec;
 use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
-/// Vectors that lie beside each other in memory, and the gates of their lanes.
+/// Adjacent vectors in memory, and the gates of their lanes.
 struct Row {
     vectors: Vec<NodeId>,
     lanes: Vec<Lane>,
 }
 
-/// What a Load reads: the buffer and the index in it, by which tile, and where lanes are left out by what gate.
+/// The operands of a Load: the buffer, the index, the tile, and the gate.
 #[derive(Clone, Copy)]
 pub(super) struct Read<'a> {
     pub buffer: NodeId,
     pub index: &'a Affine,
     pub layout: &'a Layout,
-    /// What stands for a lane that is left out, and the gate.
+    /// The value for closed lanes, and the gate.
     pub gated: Option<(NodeId, NodeId)>,
     pub arg: &'a Arg,
 }
@@ -33,7 +33,7 @@ pub(super) struct Read<'a> {
 struct Overlap {
     /// Elements from one lane to the next.
     stride: i64,
-    /// The axis of the taps, how many there are, and elements from one to the next.
+    /// The axis of the taps, their number, and the distance between them in elements.
     taps: Option<usize>,
     size: i64,
     step: i64,
@@ -43,7 +43,7 @@ struct Overlap {
 }
 
 impl Overlap {
-    /// The place of a tile, at a lane and a tap.
+    /// The coordinates in a tile of a lane and a tap.
     fn at(&self, at: &[i64], lane: usize, number: i64, tap: i64) -> Dims {
         let mut at: Dims = at.into();
         at[lane] = number;
@@ -51,20 +51,20 @@ impl Overlap {
         at
     }
 
-    /// Which element of a row a lane reads for a tap.
+    /// The element of a row that a lane reads for a tap.
     fn place(&self, lane: i64, tap: i64) -> i64 {
         self.stride * lane + self.step * tap - self.first
     }
 }
 
 impl Cut {
-    /// The parts of such a load; `None` of any other.
+    /// The parts of such a load; `None` for any other.
     pub(super) fn load_overlapping(&mut self, graph: &mut Graph, read: Read<'_>) -> Result<Option<Vec<NodeId>>> {
         let Read { index, layout, gated, .. } = read;
         let Some(lane) = layout.lane.filter(|_| self.masked) else { return Ok(None) };
         let is_constant = gated.is_none_or(|(alt, _)| graph.as_const(alt).is_some());
         let Some(overlap) = self.overlap(index, layout, lane).filter(|_| is_constant) else { return Ok(None) };
-        // Without gates and taps, fewer vectors do.
+        // Without gates and taps, fewer vectors suffice.
         if overlap.taps.is_none() && gated.is_none() {
             return Ok(None);
         }
@@ -88,7 +88,7 @@ impl Cut {
             let is_whole = overlap.stride == 1 && from % width == 0;
             let mut part = if is_whole { lanes[0].0 } else { gathered(graph, &lanes)? };
             if let Some((alt, gate)) = gated {
-                // What this vector leaves out, though its neighbours read it.
+                // The lanes that this vector leaves out but its neighbours load.
                 let mut left = SmallVec::<[Lane; 16]>::new();
                 for (number, &place) in (0..).zip(&places) {
                     let Some(own) = self.lane_of(graph, gate, &overlap.at(&at, lane, at[lane] + number, tap)) else {
@@ -107,8 +107,8 @@ impl Cut {
         Ok(Some(parts))
     }
 
-    /// Of the axes beside the lanes at most one steps over fewer elements than a vector has, and so the vectors of a row
-    /// are fewer than its loads: at most half as many, where these are no gathers.
+    /// The overlap of a load, if at most one axis other than the lanes has a stride shorter than a vector, and a row
+    /// has fewer vectors than loads: at most half as many, unless the loads are gathers.
     fn overlap(&self, sum: &Affine, layout: &Layout, lane: usize) -> Option<Overlap> {
         let step = |axis: usize| self.step(sum, axis);
         let is_regular = |&(atom, _): &(NodeId, i64)| self.axes.contains_key(&atom) || !self.has_parts(atom);
@@ -134,7 +134,7 @@ impl Cut {
             let first = if count(aligned) == count(low) { aligned } else { low };
             return Some(Overlap { stride, taps, size, step, first, count: count(first) });
         }
-        // The tap that lies best in memory is not shifted; else one in the middle.
+        // The aligned tap is not shifted; if there is none, the middle one.
         let aligned = |tap: &i64| {
             let zeros = sum.constant().wrapping_add(step * tap).trailing_zeros().min(width.trailing_zeros());
             (zeros, -(2 * tap - size + 1).abs())
@@ -146,7 +146,7 @@ impl Cut {
         (layout.dims[lane] / width * size >= 2 * (overlap.count - 1)).then_some(overlap)
     }
 
-    /// The vectors of the row that starts at `start`; `None` where its gates differ in more than constants.
+    /// The vectors of the row that starts at `start`; `None` if its gates differ in more than constants.
     fn row(&mut self, graph: &mut Graph, read: Read<'_>, start: &[i64], overlap: &Overlap) -> Result<Option<Row>> {
         let Read { buffer, index, layout, gated, arg } = read;
         let Some(lane) = layout.lane else { return Ok(None) };

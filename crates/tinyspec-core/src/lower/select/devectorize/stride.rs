@@ -1,5 +1,5 @@
-//! Loads whose lanes are a few elements apart, or in reverse: what lies in memory is read in whole vectors, and the lanes are
-//! picked from these.
+//! Loads whose lanes are a few elements apart, or in reverse order: whole vectors are loaded, and the lanes are picked
+//! from these.
 
 use super::interleave::deinterleaved;
 use super::{Cut, gathered, splat};
@@ -47,7 +47,7 @@ impl Cut {
         is_near(stride, width) && (stride == -1 || self.masked || dtype.size() >= size_of::<i32>())
     }
 
-    /// The vector of elements `stride` apart from `base` on; of closed gates the alternative.
+    /// The vector of elements `stride` apart from `base` on; closed lanes get the alternative.
     pub(super) fn load_near(
         &mut self,
         graph: &mut Graph,

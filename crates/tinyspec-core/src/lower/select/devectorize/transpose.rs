@@ -1,5 +1,5 @@
-//! Accesses that are contiguous along another axis of the tile than its vectors lie along: square blocks are loaded and
-//! stored as they lie in memory, and turned in registers.
+//! Accesses that are contiguous along an axis of the tile that is not vectorised: square blocks are loaded and stored
+//! in memory order, and transposed in registers.
 
 use super::access::{store, undecided};
 use super::address::Address;
@@ -14,7 +14,7 @@ use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
 impl Cut {
-    /// The parts of such a load; `None` of any other, and where its gates are made of more than comparisons of sums.
+    /// The parts of such a load; `None` for any other, or if its gates contain anything but comparisons of sums.
     pub(super) fn load_turned(&mut self, graph: &mut Graph, read: Read<'_>) -> Result<Option<Vec<NodeId>>> {
         let Read { buffer, index: sum, layout, gated, arg } = read;
         if gated.is_some_and(|(alt, _)| graph.as_const(alt).is_none()) {
@@ -24,7 +24,7 @@ impl Cut {
         let width = layout.width;
         let along = self.across(sum, layout).and_then(|run| run.axes.first().copied());
         let Some((along, _)) = along.filter(|&(_, size)| size % width == 0) else { return Ok(None) };
-        // Blocks by where they start.
+        // Blocks by their first element.
         let mut blocks: FxHashMap<Dims, Vec<Option<NodeId>>> = FxHashMap::default();
         let mut parts = Vec::with_capacity(layout.count());
         for at in layout.starts() {
@@ -60,10 +60,10 @@ impl Cut {
         Ok((parts.len() == layout.count()).then_some(parts))
     }
 
-    /// The places that follow each other in memory, where those of an access's lanes are lines apart.
+    /// The run of elements that are adjacent in memory, if the lanes of an access are a cache line or more apart.
     pub(super) fn across(&self, sum: &Affine, layout: &Layout) -> Option<Run> {
         let step = |axis: usize| self.step(sum, axis);
-        // What else the index is made of may change from place to place in the tile.
+        // Other parts of the index may vary irregularly within the tile.
         let is_regular = |&(atom, _): &(NodeId, i64)| self.axes.contains_key(&atom) || self.is_uniform(atom);
         layout.lane.filter(|&lane| !matches!(step(lane), 0 | 1) && sum.terms().iter().all(is_regular))?;
         let mut run = Run { axes: SmallVec::new(), length: 1 };
@@ -78,7 +78,7 @@ impl Cut {
         (run.length > 1).then_some(run)
     }
 
-    /// Stores of such a tile, each with its gate; `None` where lanes are stored one by one.
+    /// Stores of such a tile, each with its gate; `None` if lanes are stored one by one.
     pub(super) fn store_turned(
         &mut self,
         graph: &mut Graph,
@@ -87,7 +87,7 @@ impl Cut {
         (value, gate): (NodeId, Option<NodeId>),
         arg: &Arg,
     ) -> Result<Option<Vec<NodeId>>> {
-        // Fewer rows than this are as well stored by lanes.
+        // With fewer rows than this, storing lanes is as fast.
         const ROWS: i64 = 4;
         let run = self.across(sum, layout).filter(|run| run.length >= ROWS);
         let (Some(run), Some(lane), width) = (run, layout.lane, layout.width) else { return Ok(None) };
@@ -132,7 +132,7 @@ impl Cut {
         Ok((*value.parts.get(part).ok_or_else(|| malformed(graph, node))?, lane))
     }
 
-    /// The gate of some places of a run.
+    /// The gate of some elements of a run.
     fn gate_of(
         &self,
         graph: &mut Graph,
@@ -147,32 +147,32 @@ impl Cut {
     }
 }
 
-/// Places of a tile that follow each other in memory.
+/// Elements of a tile that are adjacent in memory.
 pub(super) struct Run {
-    /// The axes and their sizes, the fastest first.
+    /// The axes and their sizes, innermost first.
     axes: SmallVec<[(usize, i64); 2]>,
     pub length: i64,
 }
 
 impl Run {
-    /// The first place of a run is here.
+    /// Whether a run starts here.
     pub fn starts_at(&self, at: &[i64]) -> bool {
         self.axes.iter().all(|&(axis, _)| at[axis] == 0)
     }
 
-    /// The number of the place that is here.
+    /// The position in the run of the element at these coordinates.
     pub fn place(&self, at: &[i64]) -> i64 {
         self.axes.iter().rev().fold(0, |place, &(axis, size)| place * size + at[axis])
     }
 
-    /// Where the run begins that this place belongs to.
+    /// The coordinates at which the run of this element begins.
     pub fn start(&self, at: &[i64]) -> Dims {
         let mut start: Dims = at.into();
         self.axes.iter().for_each(|&(axis, _)| start[axis] = 0);
         start
     }
 
-    /// Coordinates of a place, the run's first being at `start`.
+    /// The coordinates of a position in the run that begins at `start`.
     pub fn at(&self, start: &[i64], place: i64) -> Dims {
         let (mut at, mut rest): (Dims, i64) = (start.into(), place);
         for &(axis, size) in &self.axes {
@@ -192,10 +192,10 @@ fn first_lanes(graph: &mut Graph, count: i64, width: i64) -> Result<NodeId> {
     graph.alu(Op::CmpLt, &[lanes, count])
 }
 
-/// Vectors, each for some places.
+/// Vectors, each for some positions of a run.
 type Pieces = SmallVec<[(Range<i64>, NodeId); 4]>;
 
-/// The first lanes of a vector, for these places, in pieces that are machine vectors.
+/// The first lanes of a vector, for these positions, divided into machine vectors.
 fn pieces(graph: &mut Graph, vector: NodeId, places: Range<i64>) -> Result<Pieces> {
     let mut pieces = SmallVec::new();
     let mut first = places.start;
@@ -211,7 +211,7 @@ fn pieces(graph: &mut Graph, vector: NodeId, places: Range<i64>) -> Result<Piece
     Ok(pieces)
 }
 
-/// Columns of a square block from its rows. Of a row that is not there nobody reads a lane.
+/// The columns of a square block, given its rows. Lanes of missing rows are never used.
 fn turn(graph: &mut Graph, rows: Vec<Option<NodeId>>) -> Result<Vec<Option<NodeId>>> {
     match rows.iter().copied().collect::<Option<Vec<NodeId>>>() {
         Some(rows) => Ok(turn_whole(graph, rows)?.into_iter().map(Some).collect()),
@@ -219,12 +219,12 @@ fn turn(graph: &mut Graph, rows: Vec<Option<NodeId>>) -> Result<Vec<Option<NodeI
     }
 }
 
-/// Bytes of the pieces that processors put vectors together from.
+/// Bytes of the pieces within which vector instructions shuffle lanes.
 const PIECE: usize = 16;
 
-/// As `log2(n)` rounds of pairs of rows, each of instructions that every processor with such vectors has: within pieces
-/// of 16 bytes lanes are interleaved, then pairs of them; of the pieces, those with even numbers and those with odd ones
-/// come together.
+/// Transposes in `log2(n)` rounds of pairs of rows, by instructions that every processor with such vectors has: within
+/// pieces of 16 bytes, lanes and then pairs of lanes are interleaved; then even-numbered and odd-numbered pieces are
+/// gathered.
 fn turn_whole(graph: &mut Graph, mut rows: Vec<NodeId>) -> Result<Vec<NodeId>> {
     let count = rows.len();
     let piece = rows.first().map_or(1, |&row| PIECE / graph.dtype(row).size().clamp(1, PIECE)).clamp(1, count.max(1));
@@ -256,17 +256,17 @@ fn turn_whole(graph: &mut Graph, mut rows: Vec<NodeId>) -> Result<Vec<NodeId>> {
         }
         distance *= 2;
     }
-    // The column that each row has become: within a piece they come in the order of their numbers' bits reversed.
+    // The column that each row has become: within a piece, they are in bit-reversed order.
     let bits = piece.ilog2();
     let column = |row: usize| {
         let within = if bits == 0 { 0 } else { (row % piece).reverse_bits() >> (usize::BITS - bits) };
         row - row % piece + within
     };
-    // Reversing bits twice gives the number again.
+    // Bit reversal is its own inverse.
     Ok((0..count).map(|row| rows[column(row)]).collect())
 }
 
-/// Pairs of rows exchange lanes, then pairs of lanes, up to halves: where one of a pair is not there, the other stays.
+/// Pairs of rows exchange lanes, then pairs of lanes, up to halves. If one row of a pair is missing, the other stays.
 fn turn_some(graph: &mut Graph, mut rows: Vec<Option<NodeId>>) -> Result<Vec<Option<NodeId>>> {
     let mut distance = 1;
     while distance < rows.len() {
