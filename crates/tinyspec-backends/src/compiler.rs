@@ -1,10 +1,10 @@
-//! From linear UOps to bytes that a [`crate::Runtime`] can load; works with no device present.
+//! Compiles linear UOps to bytes that a [`crate::Runtime`] can load. No device need be present.
 
 use crate::{BackendError, Target};
 use tinyspec_ir::special::SpecialIndex;
 use tinyspec_ir::{Arg, DType, Graph, NodeId, Op};
 
-/// A kernel after Linearize and Plan: what a compiler renders.
+/// A kernel after Linearize and Plan, the input of a compiler.
 #[derive(Clone, Debug)]
 pub struct LinearKernel {
     /// Holds the nodes.
@@ -13,24 +13,24 @@ pub struct LinearKernel {
     pub linear: NodeId,
     /// Name for symbols, profiles and tables, such as `reduce_4096_1024`.
     pub name: String,
-    /// Number of buffers that the kernel is given: one a Param of memory; where named dims are left, behind them the i64
-    /// values of those, by slot.
+    /// Number of buffers that the kernel takes: one per Param that is memory, and, if there are named dims, one with
+    /// their i64 values, by slot.
     pub params: usize,
     /// Byte offset of each LOCAL Buffer (by slot) in the scratch of a call.
     pub local_offsets: Vec<(u32, usize)>,
     /// Bytes of that scratch.
     pub scratch_bytes: usize,
-    /// Trips of the GLOBAL range, 1 without one.
+    /// Trips of the GLOBAL Range, 1 without one.
     pub global_trips: usize,
-    /// Workgroups and threads that run it, where its indices are Specials.
+    /// Workgroups and threads that run it, if its indices are Specials.
     pub grid: Grid,
-    /// The names of the buffers of a kernel written by hand, by Param: an interpreter looks whether its parallel iterations
-    /// meet.
+    /// For a kernel written by hand, the names of its buffers, by Param: interpreters check its parallel iterations for
+    /// races.
     pub hand_written: Option<Vec<String>>,
 }
 
 impl LinearKernel {
-    /// Values of named dims that it is given.
+    /// The number of named dims that it takes.
     pub fn dims(&self) -> usize {
         let slot = |node: NodeId| match self.graph.arg(node) {
             Arg::Param { slot, dtype: DType::Index, .. } if self.graph.op(node) == Op::Param => {
@@ -41,13 +41,13 @@ impl LinearKernel {
         self.graph.reachable(&[self.linear]).into_iter().filter_map(slot).max().unwrap_or(0)
     }
 
-    /// Buffers that it is given beside the table of its named dims.
+    /// The number of buffers that it takes, without the table of its named dims.
     pub fn buffers(&self) -> usize {
         self.params - usize::from(self.dims() > 0 && self.params > 0)
     }
 }
 
-/// Workgroups of a launch and threads of each, by dimension; one of both where a kernel has no Special.
+/// Workgroups of a launch and threads of each, by dimension; 1 if a kernel has no Specials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grid {
     /// Bounds of `gidx0`, `gidx1`, `gidx2`.
@@ -82,7 +82,7 @@ impl Grid {
         grid
     }
 
-    /// Workgroups in all.
+    /// The total number of workgroups.
     pub fn count(&self) -> usize {
         self.groups.iter().fold(1, |count, &size| count.saturating_mul(size))
     }
@@ -96,7 +96,7 @@ impl Grid {
 /// Renders linear UOps to code.
 ///
 /// # Safety
-/// What [`Compiler::compile`] and [`Compiler::compile_all`] give is run as it is: it must do what the kernel says.
+/// The results of [`Compiler::compile`] and [`Compiler::compile_all`] are executed: they must do what the kernel says.
 ///
 /// ```compile_fail,E0200
 /// # use tinyspec_backends::{BackendError, Compiler, LinearKernel, Target};
@@ -109,11 +109,12 @@ impl Grid {
 /// }
 /// ```
 pub unsafe trait Compiler: Send + Sync {
-    /// What its code depends on beside kernel and target, such as the processor: part of the object cache's key.
+    /// What its code depends on besides kernel and target, such as the processor: part of the object cache's key.
     fn fingerprint(&self) -> String;
 
-    /// Which code generator it uses, such as the version of a library that is found at run time; `None` where it cannot tell,
-    /// as where there is none. The object cache keeps apart what each has made, and for `None` takes what any has made.
+    /// The code generator that it uses, such as the version of a library that is found at run time; `None` if it is
+    /// unknown or missing. The object cache separates the code of different generators, and accepts that of any for
+    /// `None`.
     fn generator(&self) -> Option<String> {
         Some(String::new())
     }
@@ -121,10 +122,10 @@ pub unsafe trait Compiler: Send + Sync {
     /// The code of a kernel, as bytes.
     ///
     /// # Errors
-    /// When the kernel uses what the target cannot do, or the code generator fails.
+    /// When the kernel uses something that the target lacks, or the code generator fails.
     fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError>;
 
-    /// The codes of several kernels, in their order. What a code generator does but once for all of them costs each less.
+    /// The code of several kernels, in order. They share the work that a code generator does once per module.
     fn compile_all(&self, kernels: &[&LinearKernel], target: &Target) -> Vec<Result<Vec<u8>, BackendError>> {
         kernels.iter().map(|kernel| self.compile(kernel, target)).collect()
     }

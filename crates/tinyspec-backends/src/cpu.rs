@@ -1,4 +1,4 @@
-//! The CPU's runtime: compiled kernels in memory of the host, their GLOBAL range shared by a team of threads.
+//! The CPU's runtime: runs compiled kernels in host memory, with a team of threads that share the GLOBAL Range.
 
 mod team;
 
@@ -12,7 +12,8 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex};
 
-/// `buffers[slot]` is the memory of Param slot, then comes the scratch; the GLOBAL range runs from `begin` to `end`.
+/// `buffers[slot]` is the memory of the Param with this slot, followed by the scratch; the GLOBAL Range runs from
+/// `begin` to `end`.
 type Kernel = unsafe extern "C" fn(buffers: *const *mut u8, begin: i64, end: i64);
 
 /// Below this many nanoseconds, handing a part to threads that are awake costs more than they save.
@@ -21,17 +22,17 @@ const WORTH_SPLITTING: u64 = 10_000;
 /// Below this many nanoseconds, waking threads costs more than they save.
 const WORTH_WAKING: u64 = 50_000;
 
-/// Nanoseconds of a unit that threads claim, at the least.
+/// The least size of a unit that threads claim, in nanoseconds.
 const UNIT: u64 = 2_000;
 
-/// Units for each thread, at the most.
+/// The most units per thread.
 const UNITS: u32 = 32;
 
-/// Runs kernels at once; a launch while the team works for another caller stays on its own thread.
+/// Runs kernels synchronously. A launch while the team works for another caller runs on the caller's thread alone.
 #[derive(Debug)]
 pub struct CpuRuntime {
     threads: usize,
-    /// Why code of its target cannot run here.
+    /// Why code for its target cannot run here.
     refusal: Option<BackendError>,
     team: TeamOfProcess,
 }
@@ -55,13 +56,13 @@ impl Program for CpuProgram {
 thread_local! {
     /// LOCAL memory of this thread, kept between launches.
     static SCRATCH: RefCell<Option<HostMemory>> = const { RefCell::new(None) };
-    /// Kernels that this thread launches stay on it.
+    /// Whether kernels that this thread launches run on it alone.
     static ALONE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work` with all kernels that it launches on this thread: the others have work of their own.
+/// Runs `work` with all kernels that it launches on this thread alone, because the other threads are busy.
 pub fn alone<T>(work: impl FnOnce() -> T) -> T {
-    /// Ends it even when `work` panics.
+    /// Restores the flag even if `work` panics.
     struct Before(bool);
     impl Drop for Before {
         fn drop(&mut self) {
@@ -73,13 +74,13 @@ pub fn alone<T>(work: impl FnOnce() -> T) -> T {
 }
 
 impl CpuRuntime {
-    /// A runtime that shares large kernels among so many threads.
+    /// A runtime that shares large kernels among this many threads.
     pub fn new(threads: usize) -> CpuRuntime {
         CpuRuntime { threads: threads.max(1), refusal: None, team: TeamOfProcess::new() }
     }
 
-    /// A runtime for code of this target, with its threads. Where the host is no such processor, it loads nothing
-    /// ([`BackendError::Processor`]); compilers work all the same.
+    /// A runtime for code of this target, with its number of threads. If the host cannot run such code, loading fails
+    /// ([`BackendError::Processor`]); compiling still works.
     pub fn of(target: &Target) -> CpuRuntime {
         let refusal = target
             .isa
@@ -88,7 +89,7 @@ impl CpuRuntime {
         CpuRuntime { refusal, ..CpuRuntime::new(target.threads) }
     }
 
-    /// In how many units the GLOBAL range is cut.
+    /// The number of units that the GLOBAL Range is divided into.
     fn units(&self, launch: &Launch) -> u32 {
         let trips = u32::try_from(launch.trips.len()).unwrap_or(u32::MAX);
         let threads = self.threads as u32;
@@ -126,7 +127,7 @@ impl CpuRuntime {
             let failure = Mutex::new(None);
             let is_done = team.run(units, &|claim| {
                 let (begin, end) = (trip(claim.start), trip(claim.end));
-                // SAFETY: the caller vouches for the addresses; parts of a GLOBAL range write apart.
+                // SAFETY: the caller vouches for the addresses; parts of a GLOBAL Range write disjoint memory.
                 let result = unsafe { run(program, &addresses, launch.scratch_bytes, begin, end) };
                 if let (Err(error), Ok(mut failure)) = (result, failure.lock()) {
                     failure.get_or_insert(error);
@@ -141,7 +142,7 @@ impl CpuRuntime {
     }
 }
 
-/// An address that threads may share: who writes where is the kernel's contract.
+/// An address that threads may share: the kernel's contract rules out races.
 #[derive(Clone, Copy)]
 struct Address(*mut u8);
 
@@ -179,7 +180,7 @@ unsafe fn run(
     })
 }
 
-// SAFETY: memory is the trait's own; a kernel gets the buffers of its launch.
+// SAFETY: allocation is the trait's default; a kernel gets the buffers of its launch.
 unsafe impl Runtime for CpuRuntime {
     fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
         if let Some(refusal) = &self.refusal {
@@ -190,7 +191,7 @@ unsafe impl Runtime for CpuRuntime {
         // An object holds one kernel, whose symbol the compiler chose.
         let function = object.functions().next().and_then(|symbol| object.function(symbol));
         let function = function.ok_or_else(|| failed("it holds no function".into()))?;
-        // SAFETY: the compiler gives every kernel this signature, and the object's checksum was the cache's business.
+        // SAFETY: the compiler gives every kernel this signature, and the cache has checked the object's checksum.
         let function = unsafe { std::mem::transmute::<*const u8, Kernel>(function) };
         Ok(Arc::new(CpuProgram { function, object }))
     }

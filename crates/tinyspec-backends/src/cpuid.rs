@@ -1,10 +1,11 @@
-//! What an x86-64 processor says of its caches: the same wherever a process runs, also where `/sys` is not to be seen.
+//! The cache sizes that an x86-64 processor reports, which are available even if `/sys` is not.
 
 /// Bytes of the data cache of this level; none on other processors, and on those that do not say.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn data_cache(level: u32) -> Option<usize> {
     use std::arch::x86_64::{__cpuid_count, CpuidResult};
-    /// Leaves that describe a cache a part, and those that name the last leaf of their range: Intel's, and AMD's.
+    /// The leaves that describe one cache per subleaf, and those with the greatest leaf of their range: Intel's, and
+    /// AMD's.
     const LEAVES: [(u32, u32); 2] = [(0, 4), (0x8000_0000, 0x8000_001d)];
     const INSTRUCTIONS: u32 = 2;
     // SAFETY: every x86-64 processor has CPUID. (Newer compilers know it is safe.)

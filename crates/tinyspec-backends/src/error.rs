@@ -9,7 +9,7 @@ pub enum BackendError {
     /// The graph of a kernel is not what the backend expects.
     #[error(transparent)]
     Graph(#[from] tinyspec_ir::Error),
-    /// The kernel needs what the target cannot do.
+    /// The kernel needs something that the target lacks.
     #[error("{target} cannot run `{op}`: {reason}")]
     Unsupported {
         /// Device kind.
@@ -25,7 +25,7 @@ pub enum BackendError {
     /// No code generator is available; the text lists what was tried.
     #[error("{0}")]
     NoGenerator(String),
-    /// A kernel that is not in the object cache, where no code generator is available to compile it.
+    /// A kernel is not in the object cache, and no code generator is available to compile it.
     #[error(
         "kernel `{name}` for {target} is not {}, and there is no code generator to compile it: {reason}",
         cache.as_ref().map_or_else(|| "on disk, where there is no cache".into(), |cache| format!("in the cache {}", cache.display()))
@@ -48,7 +48,7 @@ pub enum BackendError {
         /// Why.
         reason: String,
     },
-    /// Code for a processor that this machine cannot stand in for.
+    /// Code for a processor that has instructions which this machine lacks.
     #[error(
         "code for the processor `{name}` cannot run here: {reason}\nhelp: TINYSPEC_CPU=native, or none, compiles for this machine"
     )]
@@ -58,7 +58,7 @@ pub enum BackendError {
         /// What this machine lacks.
         reason: String,
     },
-    /// The device makes code for a GPU and has none to run it.
+    /// The device only generates code for a GPU.
     #[error(
         "the device `{name}` makes code and runs none\nhelp: `Program::of` gives that code; the device `simt/{name}` interprets what is lowered for this GPU"
     )]
@@ -66,10 +66,10 @@ pub enum BackendError {
         /// The GPU.
         name: String,
     },
-    /// The driver of a GPU, or the GPU, is not there or of no use.
+    /// A GPU or its driver is missing or unusable.
     #[error(transparent)]
     Driver(#[from] crate::gpu::DriverError),
-    /// A device refused what was asked of it, and goes on.
+    /// A device refused a request, and continues to work.
     #[error("{device}: {reason}")]
     Device {
         /// Device.
@@ -77,7 +77,7 @@ pub enum BackendError {
         /// What happened.
         reason: String,
     },
-    /// A device of which nothing can be had any more.
+    /// A device that failed and cannot be used any more.
     #[error(
         "{device} is lost: {reason}\nhelp: start the program again to use it; other devices, and tensors that are there, can still be used"
     )]
@@ -90,12 +90,12 @@ pub enum BackendError {
     /// Memory ran out or does not fit.
     #[error("device memory: {0}")]
     Memory(String),
-    /// Iterations of a kernel's parallel loops meet at an element: what it computes depends on their order.
+    /// A data race: parallel iterations of a kernel access the same element, so its results depend on their order.
     #[error("kernel `{name}` races: {reason}")]
     Race {
         /// Kernel.
         name: String,
-        /// Which iterations, and where they meet.
+        /// Which iterations access which element.
         reason: String,
     },
     /// A Barrier that not all threads of a workgroup reach.
@@ -103,7 +103,7 @@ pub enum BackendError {
     Divergence {
         /// Kernel.
         name: String,
-        /// Who reaches it, and who does not.
+        /// Which thread reaches it, and which does not.
         reason: String,
     },
     /// LOCAL memory read before it is written.
@@ -114,7 +114,7 @@ pub enum BackendError {
         /// Which thread reads what.
         reason: String,
     },
-    /// A kernel did what it must not, such as leaving a buffer.
+    /// A kernel did something illegal, such as an access out of bounds.
     #[error("kernel `{name}`: {reason}")]
     Execution {
         /// Kernel.

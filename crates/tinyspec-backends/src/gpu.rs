@@ -1,4 +1,4 @@
-//! GPUs, as data: the chips that code is made for. None has to be there; [`Gpu::named`] finds one in the table.
+//! GPUs as data: the chips that code is generated for. None need be present; [`Gpu::named`] finds one in the table.
 
 mod compile_only;
 #[cfg(feature = "cuda")]
@@ -21,18 +21,18 @@ use crate::target::{LLVM_DTYPES, LLVM_OPS};
 use crate::{Rates, Target, Workgroups};
 use std::fmt;
 
-/// A chip: all that lowering and code generation look at.
+/// A chip: everything that lowering and code generation depend on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Gpu {
-    /// Its name, such as `sm_80` or `gfx942`, which is LLVM's too.
+    /// Its name, such as `sm_80` or `gfx942`, which is also LLVM's.
     pub name: &'static str,
-    /// What code is generated for.
+    /// The instruction set.
     pub architecture: Architecture,
-    /// What a launch may be.
+    /// The limits of a launch.
     pub workgroups: Workgroups,
-    /// Most registers of 32 bits that a thread can have.
+    /// The most 32-bit registers of a thread.
     pub thread_registers: usize,
-    /// Registers of 32 bits that all threads of a workgroup have together.
+    /// The 32-bit registers shared by all threads of a workgroup.
     pub workgroup_registers: usize,
 }
 
@@ -40,7 +40,7 @@ pub struct Gpu {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no GPU `{name}`; there are: {}", Gpu::names().collect::<Vec<_>>().join(", "))]
 pub struct UnknownGpu {
-    /// What was asked for.
+    /// The requested name.
     pub name: String,
 }
 
@@ -67,8 +67,8 @@ impl Gpu {
         row.ok_or_else(|| UnknownGpu { name: name.into() })
     }
 
-    /// The chip whose code a device of this name runs: of NVIDIA's the greatest whose compute capability is not above the
-    /// device's, and one that ends with `a` only on that device itself; of AMD's the chip itself.
+    /// The chip whose code a device of this name runs: for NVIDIA, the one with the greatest compute capability not
+    /// above the device's, where names that end with `a` only match the device itself; for AMD, the chip itself.
     ///
     /// ```
     /// use tinyspec_backends::Gpu;
@@ -82,12 +82,12 @@ impl Gpu {
     /// ```
     ///
     /// # Errors
-    /// When no code of the table runs there.
+    /// When the device runs the code of no chip in the table.
     pub fn for_device(name: &str) -> Result<Gpu, UnknownGpu> {
         Gpu::for_device_among(table::rows().collect(), name).ok_or_else(|| UnknownGpu { name: name.into() })
     }
 
-    /// As [`Gpu::for_device`], where code is made for some chips alone.
+    /// As [`Gpu::for_device`], among some chips.
     fn for_device_among(chips: Vec<Gpu>, name: &str) -> Option<Gpu> {
         let chip = name.split(':').next().unwrap_or(name);
         // The chip itself fits best. Compared by name too, since an `a` variant has no capability.
@@ -122,7 +122,7 @@ impl Gpu {
             accumulators: 1,
             watches_races: false,
             threads: 1,
-            // What a thread needs again it keeps in registers: there are no caches to count on.
+            // Threads keep values for reuse in registers; caches are not relied upon.
             cache_bytes: [0; 3],
             rates: Rates::TYPICAL,
             native: LLVM_OPS.to_vec(),
@@ -140,7 +140,7 @@ fn runs(device: &str, code: &str) -> bool {
     device == code || capabilities.is_some_and(|(device, code)| code <= device)
 }
 
-/// `sm_90` is 90. Chips that end with `a` have none: their code runs on no other.
+/// `sm_90` is 90. Chips that end with `a` have none, since their code runs on no other.
 fn capability(name: &str) -> Option<u32> {
     name.strip_prefix("sm_")?.parse().ok()
 }

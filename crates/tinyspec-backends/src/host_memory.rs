@@ -1,4 +1,4 @@
-//! Memory of the host, as the CPU and the interpreters use it.
+//! Host memory for the CPU and the interpreters.
 
 use crate::{BackendError, Memory};
 #[cfg(target_os = "linux")]
@@ -10,12 +10,12 @@ use std::ptr::NonNull;
 /// Alignment of every buffer: a cache line, and the widest vector.
 pub const ALIGNMENT: usize = 64;
 
-/// From this size on memory is asked for in large pages: with small ones, long walks wait for the tables of pages.
+/// From this size on, memory is allocated in large pages, to avoid TLB misses.
 const LARGE: usize = 1 << 20;
 /// Bytes of a large page.
 const LARGE_PAGE: usize = 2 << 20;
 
-/// Aligned host memory. Its contents start as zeros, which the system gives for free.
+/// Aligned host memory. Its contents start as zeros, which are free from the system.
 #[derive(Debug)]
 pub struct HostMemory {
     start: NonNull<u8>,
@@ -33,16 +33,16 @@ enum Source {
     Pages(#[expect(dead_code, reason = "unmapped when dropped")] MmapMut),
 }
 
-// SAFETY: it owns its bytes; who may access them when is the contract of `Runtime::enqueue`.
+// SAFETY: it owns its bytes; access to them is governed by the contract of `Runtime::enqueue`.
 unsafe impl Send for HostMemory {}
-// SAFETY: as above; the methods that touch the bytes say what they need.
+// SAFETY: as above; the methods that access the bytes state their requirements.
 unsafe impl Sync for HostMemory {}
 
 impl HostMemory {
     /// New memory of `bytes`, aligned to [`ALIGNMENT`].
     ///
     /// # Errors
-    /// When the system has none left.
+    /// When the system is out of memory.
     pub fn new(bytes: usize) -> Result<HostMemory, BackendError> {
         if bytes == 0 {
             let start = NonNull::new(std::ptr::without_provenance_mut(ALIGNMENT)).unwrap_or(NonNull::dangling());
@@ -58,10 +58,10 @@ impl HostMemory {
         Ok(HostMemory { start, bytes, source: Source::Heap(layout) })
     }
 
-    /// Pages of its own, large ones where the system has them.
+    /// Allocates whole pages, large ones if the system has them.
     fn pages(bytes: usize) -> Option<HostMemory> {
         let mut pages = MmapMut::map_anon(bytes.checked_add(LARGE_PAGE)?).ok()?;
-        // Without large pages it is as good as any other memory.
+        // Large pages are only a hint.
         #[cfg(target_os = "linux")]
         let _ = pages.advise(Advice::HugePage);
         let offset = pages.as_ptr().align_offset(LARGE_PAGE);
@@ -100,8 +100,8 @@ unsafe impl Memory for HostMemory {
 /// When they do not fit.
 pub fn write(to: &dyn Memory, data: &[u8]) -> Result<(), BackendError> {
     check_length(to, data.len(), "write")?;
-    // SAFETY: `to` is valid for its length, checked above; a slice of ours cannot overlap it, since nothing hands out
-    // references to a Memory's bytes.
+    // SAFETY: `to` is valid for its length, checked above; `data` cannot overlap it, since there are no references to a
+    // Memory's bytes.
     unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to.address(), data.len()) }
     Ok(())
 }
@@ -117,10 +117,10 @@ pub fn read(from: &dyn Memory, data: &mut [u8]) -> Result<(), BackendError> {
     Ok(())
 }
 
-/// Copies `bytes` of `from`, from the byte `start` on, to the start of `to`; the host reaches both.
+/// Copies `bytes` of `from`, from the byte `start` on, to the start of `to`; both are host memory.
 ///
 /// # Errors
-/// When one of them is shorter, or out of the host's reach.
+/// When one of them is shorter, or not host memory.
 pub fn copy(to: &dyn Memory, from: &dyn Memory, start: usize, bytes: usize) -> Result<(), BackendError> {
     check_length(to, bytes, "write")?;
     check_length(from, start.saturating_add(bytes), "read")?;
@@ -133,7 +133,7 @@ pub fn copy(to: &dyn Memory, from: &dyn Memory, start: usize, bytes: usize) -> R
 }
 
 /// # Errors
-/// When the memory has fewer bytes; `verb` says what was to be done with them.
+/// When the memory has fewer bytes; `verb` names the operation.
 pub fn check_length(memory: &dyn Memory, bytes: usize, verb: &str) -> Result<(), BackendError> {
     if bytes > memory.len() {
         return Err(BackendError::Memory(format!("cannot {verb} {bytes} bytes: the buffer has {}", memory.len())));

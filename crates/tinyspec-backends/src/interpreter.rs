@@ -2,8 +2,8 @@
 //!
 //! * [`tensor`]: a tensor graph on arrays, the oracle of every other form;
 //! * [`ranges`]: kernels in range form or tiles, and whole schedules of them;
-//! * [`linear`]: linear kernels, as a device that needs nothing but memory;
-//! * [`simt`]: linear kernels of workgroups, as a GPU that finds out threads that meet.
+//! * [`linear`]: linear kernels, as a device;
+//! * [`simt`]: linear kernels of workgroups, as a GPU that detects data races.
 
 pub mod array;
 pub mod linear;

@@ -1,6 +1,7 @@
-//! Machine code: LLVM emits an object into memory; our loader places that of a CPU, our linker makes that of an AMD GPU loadable.
+//! Machine code by LLVM, which emits objects into memory. Our loader loads those for a CPU; our linker makes those for
+//! an AMD GPU loadable.
 //!
-//! libLLVM is found and loaded at run time; placing code that was compiled before needs none.
+//! libLLVM is found and loaded at run time; loading compiled code does not need it.
 
 mod object_loader;
 mod perf_map;

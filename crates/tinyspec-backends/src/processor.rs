@@ -1,8 +1,7 @@
-//! Processors, as data. What a program is lowered to depends on the processor that is asked for, never on the one that
-//! does the lowering.
+//! Processors as data. Lowering depends on the requested processor, never on the one that does the lowering.
 //!
-//! [`Processor::named`] finds one in the table; [`Processor::native`] is the host, by CPUID. Nothing here needs LLVM: a
-//! program whose kernels are all cached runs without.
+//! [`Processor::named`] finds one in the table; [`Processor::native`] is the host, by CPUID. Nothing here needs LLVM,
+//! so a program whose kernels are all cached runs without it.
 
 mod host;
 mod table;
@@ -26,14 +25,14 @@ pub enum Architecture {
     X86_64,
     /// 64-bit Arm.
     Aarch64,
-    /// GPUs of NVIDIA, by way of PTX.
+    /// NVIDIA GPUs, through PTX.
     Nvptx64,
-    /// GPUs of AMD.
+    /// AMD GPUs.
     Amdgcn,
 }
 
 impl Architecture {
-    /// LLVM's name of it; of a CPU's also Rust's.
+    /// LLVM's name of it; for CPUs, also Rust's.
     pub const fn name(self) -> &'static str {
         match self {
             Architecture::X86_64 => "x86_64",
@@ -43,18 +42,18 @@ impl Architecture {
         }
     }
 
-    /// Do kernels run as workgroups of threads?
+    /// Whether kernels run as workgroups of threads.
     pub const fn is_gpu(self) -> bool {
         matches!(self, Architecture::Nvptx64 | Architecture::Amdgcn)
     }
 
-    /// The one that this program was compiled for; `None` where it is another.
+    /// The one that this program was compiled for; `None` if it is not listed here.
     pub fn of_host() -> Option<Architecture> {
         [Architecture::X86_64, Architecture::Aarch64].into_iter().find(|known| known.name() == std::env::consts::ARCH)
     }
 }
 
-/// What machine code is generated for.
+/// An instruction set, for which machine code is generated.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Isa {
     /// The family.
@@ -75,7 +74,7 @@ impl Isa {
         ["avx512f", "avx512bw", "avx512dq", "avx512vl"].into_iter().all(|feature| self.has(feature))
     }
 
-    /// Bytes of the widest vector register that arithmetic is fast in.
+    /// Bytes of the widest vector register with fast arithmetic.
     pub(crate) fn vector_bytes(&self) -> usize {
         match (self.has_avx512(), self.has("avx2")) {
             (true, _) => 64,
@@ -84,7 +83,7 @@ impl Isa {
         }
     }
 
-    /// What the host lacks to run such code: `None` where nothing is missing.
+    /// The features that the host lacks to run such code; `None` if it lacks none.
     pub fn missing_on_host(&self) -> Option<String> {
         if Architecture::of_host() != Some(self.architecture) {
             return Some(format!("it is {}, this machine is {}", self.architecture.name(), std::env::consts::ARCH));
@@ -95,44 +94,44 @@ impl Isa {
     }
 }
 
-/// Where the numbers of a [`Processor`] come from.
+/// The origin of the numbers of a [`Processor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Numbers {
-    /// The machine itself says them.
+    /// Reported by the machine itself.
     Detected,
-    /// A publication; nobody measured them here.
+    /// From a publication; not measured here.
     Published(&'static str),
     /// Typical of the processors of such an instruction set.
     Typical,
 }
 
-/// A processor: all that lowering and code generation look at.
+/// A processor: everything that lowering and code generation depend on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Processor {
     /// Its name, as in [`VARIABLE`].
     pub name: &'static str,
     /// Its instructions.
     pub isa: Isa,
-    /// Bytes of the first- and second-level data caches of a core, and of the last one, which cores share; 0 for none.
+    /// Bytes of the first- and second-level data caches of a core, and of the shared last-level cache; 0 for none.
     pub cache_bytes: [usize; 3],
-    /// How fast a core works.
+    /// Throughput and bandwidth of a core.
     pub rates: Rates,
-    /// Fused multiply-adds that are under way at once: their latency in cycles times how many start in one.
+    /// Fused multiply-adds in flight: latency times throughput.
     pub multiply_adds: usize,
-    /// Types of which a dot instruction multiplies more in a cycle than multiply-adds of f32 do (see
-    /// [`Target::tensor_cores`]). Intel's processors have one for bf16 that starts every other cycle: half as much.
+    /// Types whose dot instruction has a higher throughput than f32 multiply-adds (see [`Target::tensor_cores`]).
+    /// Intel's bf16 instruction issues every other cycle, so it does not count.
     pub dots: Vec<DType>,
-    /// Where these numbers come from.
+    /// The origin of these numbers.
     pub numbers: Numbers,
-    /// What distinguishes it from others of this name: of the host its model.
+    /// Distinguishes it from others of this name: for the host, its model.
     pub model: String,
 }
 
-/// A name that no processor has.
+/// The error for an unknown processor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no processor `{name}`; there are: {}", Processor::names().collect::<Vec<_>>().join(", "))]
 pub struct UnknownProcessor {
-    /// What was asked for.
+    /// The requested name.
     pub name: String,
 }
 
@@ -163,12 +162,12 @@ impl Processor {
         row.map(table::Row::processor).ok_or_else(|| UnknownProcessor { name: name.into() })
     }
 
-    /// The one that this program runs on.
+    /// The host.
     pub fn native() -> Processor {
         host::processor()
     }
 
-    /// The one that [`VARIABLE`] names, else the host.
+    /// The processor that [`VARIABLE`] names, else the host.
     ///
     /// # Errors
     /// When there is none of this name.
@@ -178,7 +177,7 @@ impl Processor {
         Ok(named.unwrap_or_else(Processor::native))
     }
 
-    /// The processor as a target of the lowering, with so many threads.
+    /// The processor as a target of lowering, with this many threads.
     pub fn target(&self, threads: usize) -> Target {
         let is_x86 = self.isa.architecture == Architecture::X86_64;
         Target {
@@ -249,7 +248,7 @@ impl fmt::Display for Numbers {
 }
 
 impl Target {
-    /// The host with all the threads that this process may run at once.
+    /// The host, with as many threads as this process may run in parallel.
     pub fn native() -> Target {
         Processor::native().target(host::threads())
     }

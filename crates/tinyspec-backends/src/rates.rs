@@ -33,8 +33,8 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// A core that nothing is known of: two vector units and two load units as wide as its registers, and a last-level cache that
-    /// others share, so that it delivers no more than memory.
+    /// An unknown core: two vector units and two load units as wide as its registers, and a shared last-level cache
+    /// that is no faster than memory.
     pub const TYPICAL: Rates = Rates {
         megahertz: 4000,
         arithmetic: 200,

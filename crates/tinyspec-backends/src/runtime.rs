@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 /// Memory of a device.
 ///
 /// # Safety
-/// Kernels and copies write to what [`Memory::address`] says. So for as long as the value lives there must be
-/// [`Memory::len`] bytes at that address, which nothing else uses, and both must stay what they are; where
-/// [`Memory::is_on_host`] is true, the host may access them like its own.
+/// Kernels and copies write to [`Memory::address`]. So for as long as the value lives, there must be [`Memory::len`]
+/// bytes at that address which nothing else uses, and neither may change; if [`Memory::is_on_host`] is true, the host
+/// must be able to access them.
 ///
 /// ```compile_fail,E0200
 /// # use tinyspec_backends::Memory;
@@ -27,7 +27,7 @@ pub unsafe trait Memory: Send + Sync + std::fmt::Debug + Any {
     /// Size in bytes.
     fn len(&self) -> usize;
 
-    /// Holds no byte.
+    /// Whether it has no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -35,7 +35,7 @@ pub unsafe trait Memory: Send + Sync + std::fmt::Debug + Any {
     /// Start of the memory as the device addresses it, aligned to 64 bytes.
     fn address(&self) -> *mut u8;
 
-    /// The host reaches it at its address, whenever nothing is enqueued.
+    /// Whether the host can access it at its address while nothing is enqueued.
     fn is_on_host(&self) -> bool {
         false
     }
@@ -46,7 +46,7 @@ pub trait Program: Send + Sync + Any {
     /// The runtime's own type behind it.
     fn as_any(&self) -> &dyn Any;
 
-    /// Memory that it needs, about: what caches give back first.
+    /// The approximate memory that it takes, by which caches are limited.
     fn bytes(&self) -> usize {
         4096
     }
@@ -57,31 +57,32 @@ pub trait Program: Send + Sync + Any {
 pub struct Launch {
     /// Loaded code.
     pub program: Arc<dyn Program>,
-    /// Indices into the buffer table, by Param slot; behind them, where the kernel has named dims, that of the table of these.
+    /// Indices into the buffer table, by Param slot, followed, if the kernel has named dims, by that of the table of
+    /// dims.
     pub buffers: Vec<u32>,
     /// The values of the kernel's named dims, by slot. GPU kernels take them as parameters.
     pub dims: Vec<i64>,
-    /// Trips of the GLOBAL range that run.
+    /// The trips of the GLOBAL Range to run.
     pub trips: Range<usize>,
     /// Workgroups and threads of a kernel whose indices are Specials.
     pub grid: Grid,
-    /// Bytes of scratch per thread, on a GPU of LOCAL memory per workgroup.
+    /// Bytes of scratch per thread; on a GPU, of LOCAL memory per workgroup.
     pub scratch_bytes: usize,
     /// Estimated time on one thread, so that small kernels are not split.
     pub nanoseconds: u64,
-    /// Something is computed before the GLOBAL range: every call of the kernel does it anew.
+    /// Whether something is computed before the GLOBAL Range, which every call of the kernel repeats.
     pub has_prologue: bool,
     /// The user's line, for errors; empty where none is known.
     pub line: Arc<str>,
 }
 
-/// Allocates, moves data and runs command lists. `enqueue` is asynchronous by contract; a CPU may run at once.
+/// Allocates, moves data and runs command lists. `enqueue` is asynchronous by contract; a CPU may run synchronously.
 ///
-/// What a runtime leaves out is that of a device which computes at once, in memory of the host.
+/// The defaults are those of a device that computes synchronously, in host memory.
 ///
 /// # Safety
-/// [`Runtime::allocate`] gives memory of at least so many bytes that nobody else has, and [`Runtime::enqueue`] accesses what
-/// its launches say and nothing else.
+/// [`Runtime::allocate`] must return memory of at least this size that nothing else uses, and [`Runtime::enqueue`] must
+/// access only what its launches say.
 ///
 /// ```compile_fail,E0200
 /// # use tinyspec_backends::{BackendError, Launch, Memory, Program, Runtime};
@@ -124,15 +125,15 @@ pub unsafe trait Runtime: Send + Sync {
     /// What an enqueued kernel reported.
     ///
     /// # Safety
-    /// There are so many bytes of this device's memory, which nobody writes meanwhile but work that is enqueued.
+    /// There must be this many bytes of this device's memory, which only enqueued work may write in the meantime.
     unsafe fn read_at(&self, from: *const u8, data: &mut [u8]) -> Result<(), BackendError> {
-        // SAFETY: it is memory of the host, valid as the caller promises; nobody has a reference to it.
+        // SAFETY: it is host memory, valid as the caller promises, and there are no references to it.
         unsafe { std::ptr::copy_nonoverlapping(from, data.as_mut_ptr(), data.len()) };
         Ok(())
     }
 
-    /// Enqueues a copy of `bytes` of `from`, from the byte `start` on, to the start of `to`, which is this device's. False
-    /// where only the host can make it.
+    /// Enqueues a copy of `bytes` of `from`, from the byte `start` on, to the start of `to`, which belongs to this
+    /// device. False if only the host can copy.
     ///
     /// # Errors
     /// When one of them is shorter, or its device is lost.
@@ -150,18 +151,19 @@ pub unsafe trait Runtime: Send + Sync {
     /// When the bytes are damaged or foreign.
     fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError>;
 
-    /// Runs launches in order, or sees to it that they run; `buffers` is the table of start addresses that they refer to, the patch table of the command buffer.
+    /// Runs or enqueues launches, in order; `buffers` is the table of start addresses that they refer to, the patch
+    /// table of the command buffer.
     ///
     /// # Errors
-    /// When a kernel fails (the interpreters report races and bad accesses), this one or, where it was only enqueued, an
-    /// earlier one.
+    /// When a kernel fails (the interpreters report races and bad accesses): one of these, or one enqueued earlier.
     ///
     /// # Safety
-    /// Every address must be valid for the accesses of the launches, and not be used elsewhere until the work is done, but by
-    /// what is enqueued on this device later. Memory of this device may be dropped: what is allocated then is used later.
+    /// Every address must be valid for the accesses of the launches, and not be used elsewhere until the work is done,
+    /// except by work enqueued later on this device. Memory of this device may be dropped in the meantime, since
+    /// whatever is allocated in its place is used later.
     unsafe fn enqueue(&self, launches: &[Launch], buffers: &[*mut u8]) -> Result<(), BackendError>;
 
-    /// How long the device takes for what is enqueued meanwhile: by its own clock, where it has one.
+    /// How long the device takes for what `work` enqueues, by its own clock if it has one.
     ///
     /// # Errors
     /// As [`Runtime::synchronize`].

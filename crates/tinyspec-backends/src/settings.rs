@@ -1,6 +1,6 @@
-//! Variables of the environment. All are read in one way: blanks around a value do not count, an empty one is none, and one
-//! that says nothing we know is an error that names the variable and what it might say. A variable that nobody reads is
-//! named once.
+//! Environment variables. All are read in the same way: surrounding blanks are ignored, an empty value counts as unset,
+//! and an unknown value is an error that names the variable and the valid values. A warning names unknown variables
+//! once.
 
 use std::path::PathBuf;
 use std::sync::Once;
@@ -34,7 +34,7 @@ const NAMES: &[&str] = &[
     "VERIFY",
 ];
 
-/// Those that only the library's own tests and benches read.
+/// Variables that only the library's own tests and benches read.
 const NAMES_OF_TESTS: &[&str] = &[
     "ASSIGNMENTS",
     "BENCH_KERNELS",
@@ -59,7 +59,7 @@ const NAMES_OF_TESTS: &[&str] = &[
     "ULP",
 ];
 
-/// Says once which variables of our prefix nobody reads, such as a misspelt one.
+/// Warns once of variables with our prefix that are unknown, such as misspelt ones.
 pub fn warn_of_unknown() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -71,7 +71,7 @@ pub fn warn_of_unknown() {
     });
 }
 
-/// What is wrong with the name of a variable, if it has our prefix and nobody reads it.
+/// A message about a variable, if it has our prefix and is unknown.
 fn unknown(variable: &str) -> Option<String> {
     let name = variable.strip_prefix(PREFIX)?;
     if NAMES.contains(&name) || NAMES_OF_TESTS.contains(&name) {
@@ -83,27 +83,27 @@ fn unknown(variable: &str) -> Option<String> {
     })
 }
 
-/// The file or folder that a variable names; none where it is not set or empty.
+/// The file or folder that a variable names; `None` if it is unset or empty.
 pub fn path(variable: &'static str) -> Option<PathBuf> {
     std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// A variable whose value says nothing we know.
+/// The error for a variable with an unknown value.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{variable}={value}: expected {expected}")]
 pub struct UnknownSetting {
     /// Its name.
     pub variable: &'static str,
-    /// What it says.
+    /// Its value.
     pub value: String,
-    /// What it might say.
+    /// The valid values, in words.
     pub expected: String,
 }
 
-/// What a variable says, by `parse`; none where it is not set.
+/// The value of a variable, by `parse`; `None` if it is unset.
 ///
 /// # Errors
-/// When `parse` makes nothing of it: `expected` is what it might say.
+/// When `parse` does not accept it; `expected` describes the valid values.
 pub fn read<T>(
     variable: &'static str,
     expected: &str,
@@ -124,7 +124,7 @@ pub fn read<T>(
 /// As [`read`], for a list whose items are separated by commas or blanks.
 ///
 /// # Errors
-/// When `parse` makes nothing of an item.
+/// When `parse` does not accept an item.
 pub fn read_list<T>(
     variable: &'static str,
     expected: &str,
@@ -138,7 +138,7 @@ pub fn read_list<T>(
 pub struct Switch {
     /// Its name.
     pub variable: &'static str,
-    /// What holds where it is not set.
+    /// The default.
     pub usual: bool,
 }
 
@@ -146,7 +146,7 @@ impl Switch {
     /// Is it on?
     ///
     /// # Errors
-    /// When it says neither.
+    /// When its value is neither on nor off.
     pub fn read(self) -> Result<bool, UnknownSetting> {
         let parse = |text: &str| match text {
             "1" | "on" => Some(true),
@@ -162,13 +162,13 @@ impl Switch {
     }
 }
 
-/// The verifiers between stages, and LLVM's, in release builds too.
+/// Runs the verifiers between stages, and LLVM's, in release builds too.
 pub const VERIFY: Switch = Switch { variable: "TINYSPEC_VERIFY", usual: false };
-/// Every kernel runs a second time, on a device to compare with.
+/// Runs every kernel a second time, on a reference device.
 pub const VALIDATE: Switch = Switch { variable: "TINYSPEC_VALIDATE", usual: false };
-/// Sums of products are computed as they are written.
+/// Computes sums of products as they are written.
 pub const STRICT: Switch = Switch { variable: "TINYSPEC_STRICT", usual: false };
-/// What cannot be lowered as planned is lowered in another way.
+/// Lowers kernels in a simpler way if lowering fails.
 pub const FALLBACK: Switch = Switch { variable: "TINYSPEC_FALLBACK", usual: true };
-/// `perf` is told the names of kernels.
+/// Tells `perf` the names of kernels.
 pub const PERF_MAP: Switch = Switch { variable: "TINYSPEC_PERF_MAP", usual: false };

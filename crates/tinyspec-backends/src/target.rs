@@ -1,80 +1,81 @@
-//! What a device can do, as data; the lowering asks nothing else.
+//! The capabilities of a device, as data. Lowering depends on nothing else.
 
 use crate::processor::Isa;
 use crate::{BackendError, Grid, LinearKernel, Rates};
 use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::{ContentHash, DType, Op};
 
-/// Facts of a device that decide how kernels are lowered.
+/// Properties of a device that determine how kernels are lowered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     /// Device kind, such as `cpu`.
     pub name: String,
-    /// What the other facts do not say, such as the processor's model: part of every cache key.
+    /// Whatever the other fields do not cover, such as the processor's model: part of every cache key.
     pub fingerprint: String,
-    /// What machine code is generated for; `None` where kernels are interpreted.
+    /// The instruction set of machine code; `None` if kernels are interpreted.
     pub isa: Option<Isa>,
-    /// Bytes of a machine vector; 0 where there are only scalars.
+    /// Bytes of a machine vector; 0 if there are only scalars.
     pub vector_bytes: usize,
     /// Number of vector registers.
     pub vector_registers: usize,
-    /// Loads, stores and arithmetic can be masked per lane at no cost.
+    /// Whether loads, stores and arithmetic can be masked per lane at no cost.
     pub masked_access: bool,
-    /// Fused multiply-add in hardware.
+    /// Whether there is a hardware fused multiply-add.
     pub fused_multiply_add: bool,
     /// Independent accumulators that hide the latency of an add (latency × throughput).
     pub accumulators: usize,
-    /// Looks while a kernel written by hand runs whether its parallel iterations meet: they are not made into vectors.
+    /// Whether the device checks the parallel iterations of hand-written kernels for races. These loops are not
+    /// vectorised then.
     pub watches_races: bool,
-    /// Threads that share a GLOBAL axis.
+    /// The number of threads that share a GLOBAL axis.
     pub threads: usize,
-    /// Bytes of the first- and second-level data caches of a core, and of the last one, which all share; 0 for none.
+    /// Bytes of the first- and second-level data caches of a core, and of the shared last-level cache; 0 for none.
     pub cache_bytes: [usize; 3],
-    /// How fast a core works.
+    /// Throughput and bandwidth of a core.
     pub rates: Rates,
-    /// Ops beyond the primitives that need no decomposition: on floats unless said.
+    /// Ops beyond the primitives that need no decomposition; on floats unless stated otherwise.
     pub native: Vec<Op>,
-    /// Instructions beyond the ops.
+    /// Single machine instructions (Ins) that it has.
     pub instructions: Vec<Instruction>,
-    /// What one instruction multiplies in words and adds to a sum (Wmma): pairs of I16 into i32, exactly; four of U8 with four of
-    /// I8 into i32, exactly (listed as U8); pairs of BF16 into f32, where pairs are added before they are rounded and subnormal
-    /// numbers are 0 (see [`Target::strict`]).
+    /// Packed dot products that are one instruction (Wmma): pairs of I16 into i32, exactly; four U8 by four I8 into
+    /// i32, exactly (listed as U8); pairs of BF16 into f32, where pairs are added before rounding and subnormal numbers
+    /// are flushed to 0 (see [`Target::strict`]).
     pub tensor_cores: Vec<DType>,
-    /// Dtypes that arithmetic is done in; others are storage only.
+    /// Dtypes with native arithmetic; others are storage only.
     pub arithmetic: Vec<DType>,
-    /// Threads in workgroups, on a GPU; `None` where GLOBAL and LOCAL axes are loops.
+    /// The workgroups of a GPU; `None` if GLOBAL and LOCAL axes are loops.
     pub workgroups: Option<Workgroups>,
 }
 
-/// What a GPU launches: workgroups of threads that share LOCAL memory and wait for each other at Barriers.
+/// The limits of a GPU's workgroups, whose threads share LOCAL memory and wait for each other at Barriers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Workgroups {
-    /// Most workgroups of a launch, by dimension.
+    /// The most workgroups of a launch, by dimension.
     pub counts: [usize; 3],
-    /// Most threads of a workgroup, by dimension.
+    /// The most threads of a workgroup, by dimension.
     pub threads: [usize; 3],
-    /// Most threads of a workgroup in all.
+    /// The most threads of a workgroup in total.
     pub size: usize,
     /// Threads that execute together: a warp, a wave.
     pub warp: usize,
     /// Bytes of LOCAL memory that a workgroup may use.
     pub local_bytes: usize,
-    /// Processors that run workgroups: multiprocessors, compute units.
+    /// The number of processors that run workgroups: multiprocessors, compute units.
     pub processors: usize,
-    /// Threads that a processor holds at once, of all its workgroups.
+    /// The most resident threads of a processor, over all its workgroups.
     pub resident: usize,
 }
 
 impl Workgroups {
-    /// Threads that the device holds at once.
+    /// The most resident threads of the device.
     pub fn capacity(&self) -> usize {
         self.processors * self.resident
     }
 
-    /// Refuses what no launch can have.
+    /// Refuses a kernel that exceeds these limits.
     ///
     /// # Errors
-    /// When the kernel has more workgroups, threads or LOCAL memory than this.
+    /// When the kernel has more workgroups, threads or LOCAL memory.
     pub fn admit(&self, kernel: &LinearKernel, target: &str) -> Result<(), BackendError> {
         let Grid { groups, threads } = kernel.grid;
         let refuse = |reason: String| {
@@ -113,17 +114,17 @@ impl Target {
         self.masked_access || dtype.size() >= LEAST && self.isa.as_ref().is_some_and(|isa| isa.has("avx2"))
     }
 
-    /// Has this op as it is.
+    /// Whether this op needs no decomposition.
     pub fn is_native(&self, op: Op) -> bool {
         self.native.contains(&op)
     }
 
-    /// Multiplies words of such numbers by one instruction.
+    /// Whether a packed dot product of this dtype is one instruction.
     pub fn has_tensor_core(&self, dtype: DType) -> bool {
         self.tensor_cores.contains(&dtype)
     }
 
-    /// The target without instructions that round sums of products in another way than f32 arithmetic does.
+    /// The target without instructions that round sums of products differently from f32 arithmetic.
     pub fn strict(mut self) -> Target {
         self.tensor_cores.retain(|dtype| !dtype.is_float());
         self
@@ -135,7 +136,7 @@ impl Target {
     }
 }
 
-/// Ops on floats for which LLVM makes code on every processor, CPU or GPU; the others are decomposed.
+/// Ops on floats that LLVM supports on every processor, CPU or GPU; the others are decomposed.
 pub(crate) const LLVM_OPS: &[Op] = &[
     Op::Add,
     Op::Mul,
@@ -153,7 +154,7 @@ pub(crate) const LLVM_OPS: &[Op] = &[
     Op::Where,
 ];
 
-/// Dtypes that this code computes in. Small floats are computed in f32 and rounded.
+/// Dtypes with native arithmetic in LLVM's code. Small floats are computed in f32 and rounded.
 pub(crate) const LLVM_DTYPES: &[DType] = &[
     DType::Bool,
     DType::I8,

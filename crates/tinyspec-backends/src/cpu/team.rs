@@ -1,10 +1,10 @@
-//! A team of threads that do one job together; whoever has the job is one of them.
+//! A team of threads that share a job; the caller takes part.
 //!
-//! A job is a number of units. Members claim some of what is left, less and less, until nothing is: so a thread that the
-//! system has taken away, or that is still waking up, delays the others by what it has claimed and no more.
-//! Kernels follow each other within microseconds, and waking a thread takes longer than many of them run: a thread that
-//! waits polls for about as long as its last job took, and then sleeps. So polling never takes more than half of its time,
-//! and a chain of kernels too short to be worth waking anybody for leaves the other cores idle.
+//! A job is a number of units. Members claim ever smaller shares of the remaining units (guided self-scheduling), so a
+//! thread that was preempted, or that is still waking up, delays the others only by what it has claimed. Kernels follow
+//! each other within microseconds, and waking a thread takes longer than many of them run: a waiting thread spins for
+//! about as long as its last job took, and then sleeps. So spinning takes at most half of its time, and a sequence of
+//! kernels too short to be worth waking threads for leaves the other cores idle.
 
 use std::cell::UnsafeCell;
 use std::io;
@@ -15,13 +15,13 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-/// The longest that a thread polls before it sleeps: a few times what waking it takes.
+/// The longest time that a thread spins before it sleeps: a few times its wake-up latency.
 const PATIENCE: Duration = Duration::from_micros(100);
 
-/// What is done with each claim.
+/// Processes the units of a claim.
 type Work<'a> = dyn Fn(Range<u32>) + Sync + 'a;
 
-/// Threads that wait for what somebody has to do.
+/// Threads that wait for jobs.
 #[derive(Debug)]
 pub struct Team {
     shared: Arc<Shared>,
@@ -30,8 +30,8 @@ pub struct Team {
     turn: Mutex<()>,
 }
 
-/// The team of this process, made when first needed. The child of a `fork` has none of its parent's threads and makes a team
-/// of its own.
+/// The team of this process, created on first use. The child of a `fork` has none of its parent's threads and creates a
+/// team of its own.
 #[derive(Debug, Default)]
 pub struct TeamOfProcess(Mutex<Option<(u32, Option<Arc<Team>>)>>);
 
@@ -41,12 +41,12 @@ impl TeamOfProcess {
         TeamOfProcess(Mutex::new(None))
     }
 
-    /// The team, of so many where there was none; none where the system gives no more threads.
+    /// The team, which is created with this many threads if there is none; `None` if the system has no more threads.
     pub fn get(&self, threads: usize) -> Option<Arc<Team>> {
         let mut slot = match self.0.try_lock() {
             Ok(slot) => slot,
             Err(TryLockError::Poisoned(slot)) => slot.into_inner(),
-            // Held for an instant by another thread, or for ever: by one that a fork has left behind.
+            // Held briefly by another thread, or forever by one that a fork has left behind.
             Err(TryLockError::WouldBlock) => return None,
         };
         let process = std::process::id();
@@ -54,7 +54,8 @@ impl TeamOfProcess {
             Some((of, team)) if *of == process => team.clone(),
             _ => {
                 let team = Team::new(threads).ok().map(Arc::new);
-                // The parent's cannot be dissolved here, as nobody is left to join.
+                // The parent's team cannot be dropped, since its threads do not exist in this process and cannot be
+                // joined.
                 std::mem::forget(slot.replace((process, team.clone())));
                 team
             }
@@ -63,29 +64,29 @@ impl TeamOfProcess {
 }
 
 struct Shared {
-    /// All who claim.
+    /// The number of threads that claim units.
     members: u32,
-    /// Units of the job that nobody has claimed: the first one in the upper half, the one after the last in the lower.
+    /// The unclaimed units of the job: the first one in the upper half, the one after the last in the lower.
     left: AtomicU64,
     /// Units that are done.
     done: AtomicU32,
     job: UnsafeCell<Option<Job>>,
-    /// Workers that poll or work.
+    /// Workers that spin or work.
     awake: AtomicU32,
     panicked: AtomicBool,
-    /// The team is dissolved.
+    /// Whether the team is being dropped.
     ends: AtomicBool,
 }
 
 struct Job {
-    /// In truth it lives until all units are done.
+    /// It actually lives until all units are done.
     work: &'static Work<'static>,
     units: u32,
     caller: Thread,
 }
 
-// SAFETY: `job` is written only by the caller that has the turn, while all units of the job before are done; others read it
-// only between a claim and their addition to `done`. The work itself is `Sync`.
+// SAFETY: `job` is written only by the caller that holds `turn`, after all units of the previous job are done; others
+// read it only between a claim and their addition to `done`. The work itself is `Sync`.
 unsafe impl Sync for Shared {}
 // SAFETY: as above.
 unsafe impl Send for Shared {}
@@ -97,10 +98,10 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Team {
-    /// A team of so many, the caller among them.
+    /// A team of this many threads, including the caller.
     ///
     /// # Errors
-    /// When the system gives no more threads.
+    /// When the system has no more threads.
     pub fn new(threads: usize) -> io::Result<Team> {
         let shared = Arc::new(Shared {
             members: threads as u32,
@@ -120,15 +121,15 @@ impl Team {
         Ok(team)
     }
 
-    /// Nobody would have to be woken for a job now.
+    /// Whether a job would find all workers awake.
     pub fn is_awake(&self) -> bool {
         self.shared.awake.load(Ordering::Relaxed) as usize == self.workers.len()
     }
 
-    /// Does so many units; false if the team is at work already, for another thread or for this one.
+    /// Runs a job of this many units; false if the team is busy, with a job of another thread or of this one.
     ///
     /// # Panics
-    /// When the work does, once all units are done.
+    /// When the work panics, once all units are done.
     pub fn run(&self, units: u32, work: &Work<'_>) -> bool {
         let _turn = match self.turn.try_lock() {
             Ok(turn) => turn,
@@ -136,9 +137,9 @@ impl Team {
             Err(TryLockError::WouldBlock) => return false,
         };
         let shared = &*self.shared;
-        // SAFETY: only the lifetime changes: nothing below unwinds or returns before all units are done.
+        // SAFETY: only the lifetime changes; nothing below unwinds or returns before all units are done.
         let lasting = unsafe { std::mem::transmute::<&Work<'_>, &'static Work<'static>>(work) };
-        // SAFETY: this thread has the turn, and nothing of the job before is left to do.
+        // SAFETY: this thread holds `turn`, and the previous job is done.
         unsafe { *shared.job.get() = Some(Job { work: lasting, units, caller: thread::current() }) };
         shared.done.store(0, Ordering::Relaxed);
         shared.left.store(u64::from(units), Ordering::Release);
@@ -157,14 +158,14 @@ impl Drop for Team {
         self.shared.ends.store(true, Ordering::Release);
         for worker in self.workers.drain(..) {
             worker.thread().unpark();
-            // It catches what a job panics with.
+            // It catches panics of jobs.
             let _ = worker.join();
         }
     }
 }
 
-/// Where a member claims: the caller at the first unit, the others at the last. So each of two works on about the same part of
-/// memory from job to job.
+/// The end at which a member claims: the caller at the first unit, the others at the last. So with two threads, each
+/// works on about the same part of memory from job to job.
 #[derive(Clone, Copy)]
 enum End {
     First,
@@ -172,7 +173,7 @@ enum End {
 }
 
 impl Shared {
-    /// What a worker does until the team is dissolved.
+    /// The loop of a worker, until the team is dropped.
     fn serve(&self) {
         let mut patience = PATIENCE;
         loop {
@@ -196,20 +197,20 @@ impl Shared {
     fn take_part(&self, end: End) {
         while let Some(claim) = self.claim(end) {
             let count = claim.len() as u32;
-            // SAFETY: until the claimed units are done nobody writes the job.
+            // SAFETY: nobody writes the job until the claimed units are done.
             let Some(job) = (unsafe { &*self.job.get() }) else { return };
             let (work, all, caller) = (job.work, job.units, job.caller.clone());
             if catch_unwind(AssertUnwindSafe(|| work(claim))).is_err() {
                 self.panicked.store(true, Ordering::Relaxed);
             }
-            // From here on neither the job nor its work may be there any more.
+            // From here on, the job and its work may no longer exist.
             if self.done.fetch_add(count, Ordering::Release) + count == all {
                 caller.unpark();
             }
         }
     }
 
-    /// Half of what each member would get of what is left.
+    /// Claims half of a member's equal share of the remaining units.
     fn claim(&self, end: End) -> Option<Range<u32>> {
         let mut left = self.left.load(Ordering::Relaxed);
         loop {
@@ -231,19 +232,19 @@ impl Shared {
     }
 }
 
-/// What `left` says.
+/// Decodes `left`.
 fn units(left: u64) -> Range<u32> {
     (left >> 32) as u32..left as u32
 }
 
-/// Returns once it is so; whoever makes it so wakes this thread.
+/// Waits for a condition; the thread that makes it true wakes this one.
 fn wait(patience: Duration, is_so: impl Fn() -> bool) {
     if !poll(patience, &is_so) {
         sleep(is_so);
     }
 }
 
-/// Polls for a while; whether it came to be so.
+/// Spins for a while; returns whether the condition became true.
 fn poll(patience: Duration, is_so: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     loop {

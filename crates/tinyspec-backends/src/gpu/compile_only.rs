@@ -1,4 +1,4 @@
-//! The runtime of a chip that code is made for and that is not there.
+//! The runtime of a chip that code is generated for but that is not present.
 
 use super::Gpu;
 use crate::{BackendError, Launch, Program, Runtime};
@@ -11,7 +11,7 @@ pub struct CompileOnly {
 }
 
 impl CompileOnly {
-    /// In place of this chip.
+    /// The runtime for this chip.
     pub fn of(gpu: &Gpu) -> CompileOnly {
         CompileOnly { name: gpu.name }
     }

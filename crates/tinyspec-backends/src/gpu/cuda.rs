@@ -1,5 +1,5 @@
-//! GPUs of NVIDIA, through CUDA's driver: nothing else has to be installed. PTX goes to the driver, which has an assembler;
-//! what [`super::ptxas`] has assembled is loaded as it is.
+//! NVIDIA GPUs, through CUDA's driver; nothing else need be installed. The driver assembles PTX; cubins from
+//! [`super::ptxas`] are loaded as they are.
 
 use super::driver::{self, Called, Driver, Facts, Handle, Library, Names, Place, Search, Vendor, functions};
 use super::{DriverError, Gpu};
@@ -49,7 +49,7 @@ static FACTS: Facts = Facts {
         record: "cuEventRecord",
         ask: "cuEventQuery",
         wait_for_event: "cuEventSynchronize",
-        // The second version came with 12.8 only.
+        // The second version is new in 12.8.
         between: "cuEventElapsedTime",
         order: "cuStreamWaitEvent",
         unload: "cuModuleUnload",
@@ -60,10 +60,10 @@ static FACTS: Facts = Facts {
     show_version: |version| format!("CUDA {}.{}", version / 1000, version % 1000 / 10),
     update: UPDATE,
     no_device: "`nvidia-smi` lists the GPUs; CUDA_VISIBLE_DEVICES may hide them, and a container has to be given them",
-    // After these a context, and for most of them the process, is of no more use: the driver shuts down, a device is
-    // unavailable, memory has uncorrectable errors, so has a link, or a fault was contained; a kernel left its memory, took
-    // too long, its context is gone, an assertion failed, stack, instruction, alignment, address space or program counter
-    // were wrong, or the launch failed in some other way.
+    // After these errors the context, and for most of them the process, is unusable: the driver is shutting down, the
+    // device is unavailable, memory or a link has uncorrectable errors, or a fault was contained; a kernel accessed an
+    // illegal address, timed out, lost its context, failed an assertion, had an invalid stack, instruction, alignment,
+    // address space or program counter, or failed in some other way.
     lost: &[4, 46, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719],
 };
 
@@ -141,7 +141,7 @@ impl Vendor for Cuda {
     fn identify(&self, ordinal: c_int) -> Result<(String, String), Called> {
         let (mut device, mut capability, mut product) = (0, [0; 2], [0; 256]);
         let length = product.len() as c_int - 1;
-        // SAFETY: all of these write to local variables, the name no more than `length` bytes.
+        // SAFETY: all of these write to local variables, and at most `length` bytes of the name.
         unsafe {
             called("cuDeviceGet", (self.cuDeviceGet)(&mut device, ordinal)).check()?;
             called("cuDeviceGetName", (self.cuDeviceGetName)(product.as_mut_ptr(), length, device)).check()?;
@@ -150,10 +150,10 @@ impl Vendor for Cuda {
                 called("cuDeviceGetAttribute", status).check()?;
             }
         }
-        // SAFETY: the last byte is zero, since the driver was not given it.
+        // SAFETY: the last byte is zero, since it was not passed to the driver.
         let product = unsafe { CStr::from_ptr(product.as_ptr()) }.to_string_lossy().into_owned();
         let chip = format!("sm_{}{}", capability[0], capability[1]);
-        // Chips whose names end with `a` have instructions that no other has.
+        // Chips whose names end with `a` have instructions that others lack.
         let own = format!("{chip}a");
         Ok((product, if Gpu::named(&own).is_ok() { own } else { chip }))
     }
@@ -187,10 +187,10 @@ impl Vendor for Cuda {
         CString::new(entry).map_err(|error| error.to_string())
     }
 
-    /// The driver's assembler, too, may spill a few registers that a kernel has; see [`super::ptxas::roomy`].
+    /// The driver's assembler may spill registers unnecessarily, too; see [`super::ptxas::roomy`].
     fn load(&self, code: &[u8]) -> Result<Handle, (Called, String)> {
         if is_cubin(code) {
-            // It says itself how long it is.
+            // A cubin contains its own length.
             return self.module(code);
         }
         let terminated = |text: &[u8]| CString::new(text).unwrap_or_default().into_bytes_with_nul();
@@ -201,12 +201,12 @@ impl Vendor for Cuda {
         }
         let roomy = super::ptxas::roomy(&String::from_utf8_lossy(text));
         let Ok(second) = self.module(&terminated(roomy.as_bytes())) else { return Ok(first) };
-        // SAFETY: nobody has a kernel of it.
+        // SAFETY: no kernel of it is in use.
         unsafe { (self.cuModuleUnload)(first) };
         Ok(second)
     }
 
-    /// Straight from one device to the other where they reach each other, else through memory of the driver's own.
+    /// Copies directly if the devices are peers, else through the driver's own memory.
     unsafe fn copy_from(&self, to: (Place, u64), from: (Place, u64), bytes: usize, stream: Handle) -> Called {
         let context = |place: Place| place.context as Handle;
         // SAFETY: as the caller promises.
@@ -233,8 +233,8 @@ impl Cuda {
         // The length is passed in place of a pointer; the last byte stays zero.
         let mut values = [log.as_mut_ptr().cast(), ptr::without_provenance_mut(log.len() - 1)];
         let mut module = ptr::null_mut();
-        // SAFETY: as said above, and `entry` has checked that all that a cubin's headers name is there; there are as
-        // many options as values, and the log has the length that is passed.
+        // SAFETY: as said above, and `entry` has checked that a cubin contains everything that its headers refer to;
+        // there are as many options as values, and the log has the length that is passed.
         let status = unsafe {
             (self.cuModuleLoadDataEx)(
                 &mut module,
@@ -275,7 +275,7 @@ fn is_cubin(code: &[u8]) -> bool {
 /// The bit of `st_other` that marks a kernel. Subroutines, such as those for division and square roots, lack it.
 const IS_ENTRY: u8 = 0x10;
 
-/// The name of the first kernel in an assembled module, all of which has to be there.
+/// The name of the first kernel in an assembled module, which must be complete.
 fn entry_of_cubin(code: &[u8]) -> Result<String, String> {
     let damaged = |error: object::Error| format!("it is a damaged cubin: {error}");
     let file = object::File::parse(code).map_err(damaged)?;
@@ -286,7 +286,7 @@ fn entry_of_cubin(code: &[u8]) -> Result<String, String> {
     Ok(kernel.name().map_err(damaged)?.to_string())
 }
 
-/// The text of a module, without the zeros behind it.
+/// The text of a module, without trailing zeros.
 fn text(code: &[u8]) -> &[u8] {
     code.split(|&byte| byte == 0).next().unwrap_or(code)
 }
@@ -298,7 +298,7 @@ fn entry(text: &[u8]) -> Option<&str> {
     rest.trim_start().split(|c: char| c.is_whitespace() || c == '(').next().filter(|name| !name.is_empty())
 }
 
-/// The GPU to which CUDA gives this number, and the runtime that runs PTX on it; messages call it by `name`.
+/// The GPU with this number in CUDA, and the runtime that runs PTX on it; messages refer to it as `name`.
 ///
 /// ```no_run
 /// let (gpu, runtime) = tinyspec_backends::gpu::cuda::open("cuda:1", 1)?;
@@ -308,7 +308,7 @@ fn entry(text: &[u8]) -> Option<&str> {
 /// ```
 ///
 /// # Errors
-/// When there is no driver, one for an older CUDA than 12.0, no such GPU, or one for which no code is made.
+/// When there is no driver, it is for a CUDA older than 12.0, there is no such GPU, or no code can be generated for it.
 pub fn open(name: &str, ordinal: usize) -> Result<(Gpu, Arc<dyn Runtime>), DriverError> {
     static DRIVER: OnceLock<Result<Driver<Cuda>, DriverError>> = OnceLock::new();
     driver::open(&DRIVER, name, ordinal)

@@ -1,13 +1,13 @@
-//! Devices behind a vendor's driver. What CUDA and HIP have in common is here: finding and opening the library, memory,
-//! kernels, launches and faults. What differs is data and a few functions, in `cuda.rs` and `hip.rs`.
+//! Devices behind a vendor's driver. This is what CUDA and HIP have in common: finding and opening the library, memory,
+//! kernels, launches and faults. The differences are data and a few functions, in `cuda.rs` and `hip.rs`.
 //!
-//! A driver is opened when the first of its devices is asked for, and never closed. All of its functions are looked up
-//! first. Results of calls are plain numbers, because a newer driver may return values that this one does not know.
+//! A driver is opened when its first device is requested, and never closed. All of its functions are looked up first.
+//! Results of calls are plain numbers, because a newer driver may return values unknown here.
 //!
-//! A device has one stream, so what is enqueued runs in order. A run only enqueues; reading waits. Events mark what is
-//! finished, so that an error names the kernel that failed, or those that may have (`driver/flight.rs`). After a fault
-//! the driver refuses every call on the context: the device is *lost*
-//! ([`BackendError::Lost`](crate::BackendError::Lost)), and the rest of the process goes on.
+//! A device has one stream, so everything runs in the order in which it is enqueued. A run only enqueues; reading
+//! waits. Events mark finished work, so that an error names the kernel that failed, or those that may have
+//! (`driver/flight.rs`). After a fault the driver refuses every call on the context: the device is *lost*
+//! ([`BackendError::Lost`](crate::BackendError::Lost)), but the rest of the process continues.
 
 mod blocks;
 mod copies;
@@ -31,7 +31,7 @@ use std::fmt::Debug;
 /// A context, stream, module or function of a driver.
 pub(super) type Handle = *mut c_void;
 
-/// What is known of a vendor's driver before it is opened.
+/// Static facts about a vendor's driver.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub search: Search,
@@ -39,7 +39,7 @@ pub(super) struct Facts {
     pub names: Names,
     /// The oldest version that is supported, as the driver writes it.
     pub oldest: c_int,
-    /// Shows such a version.
+    /// Formats such a version.
     pub show_version: fn(c_int) -> String,
     /// How to get a newer driver.
     pub update: &'static str,
@@ -49,14 +49,14 @@ pub(super) struct Facts {
     pub lost: &'static [c_int],
 }
 
-/// The status of a call for which no memory was left, and of one that found no device: CUDA and HIP agree on these.
+/// The statuses for running out of memory and for finding no device, which CUDA and HIP share.
 const OUT_OF_MEMORY: c_int = 2;
 const NO_DEVICE: c_int = 100;
-/// What an event says before it has happened.
+/// The status of an event that has not happened yet.
 const NOT_READY: c_int = 600;
 
-/// CUDA and HIP agree on flags, too: for streams that do not wait for the default stream, for memory of the host that all
-/// devices may copy, and for events that nobody times.
+/// CUDA and HIP share flags, too: for streams that do not wait for the default stream, for pinned memory that all
+/// devices can access, and for events without timing.
 mod flag {
     pub const STREAM_NON_BLOCKING: u32 = 1;
     pub const PINNED_FOR_ALL: u32 = 1;
@@ -64,7 +64,7 @@ mod flag {
     pub const EVENT_WITH_TIME: u32 = 0;
 }
 
-/// A vendor's own functions, and what its driver does in a way of its own.
+/// A vendor's own functions, and the differences between the drivers.
 pub(super) trait Vendor: Sized + Send + Sync + Debug + 'static {
     const FACTS: &'static Facts;
 
@@ -98,31 +98,31 @@ pub(super) trait Vendor: Sized + Send + Sync + Debug + 'static {
     /// The name of the kernel in compiled code.
     ///
     /// # Errors
-    /// When there is none, in words.
+    /// When there is none; the error is a message.
     fn entry(&self, code: &[u8]) -> Result<CString, String>;
 
     /// Loads compiled code in which there is a kernel.
     ///
     /// # Errors
-    /// The call that failed, and what the driver has written to its log.
+    /// The call that failed, and the driver's log.
     fn load(&self, code: &[u8]) -> Result<Handle, (Called, String)>;
 
     /// Enqueues a copy from another device, in a stream of the one it goes to, which is bound.
     ///
     /// # Safety
-    /// There are so many bytes at both addresses until it is done.
+    /// There must be this many bytes at both addresses until it is done.
     unsafe fn copy_from(&self, to: (Place, u64), from: (Place, u64), bytes: usize, stream: Handle) -> Called;
 
-    /// Passes parameters of 8 bytes each to a launch, which takes them as an array of pointers or as a list of extras.
+    /// Passes parameters of 8 bytes each to a launch, as an array of pointers or as a list of extras.
     fn pass(&self, parameters: &mut [u64], launch: impl FnOnce(*mut *mut c_void, *mut *mut c_void) -> Called)
     -> Called;
 }
 
-/// A device in the terms of its driver.
+/// A device, as its driver identifies it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub ordinal: c_int,
-    /// The context, 0 where the driver has none.
+    /// The context, 0 if the driver has none.
     pub context: usize,
 }
 
@@ -136,7 +136,7 @@ pub(super) struct Called {
 
 impl Called {
     /// # Errors
-    /// The call itself, where it failed.
+    /// The call itself, if it failed.
     pub fn check(self) -> Result<(), Called> {
         if self.status == 0 { Ok(()) } else { Err(self) }
     }
@@ -147,7 +147,7 @@ impl Called {
 pub(super) struct Failure {
     pub call: &'static str,
     pub status: c_int,
-    /// What the driver says of the status.
+    /// The driver's description of the status.
     pub text: String,
     pub kind: FailureKind,
 }
@@ -156,7 +156,7 @@ pub(super) struct Failure {
 pub(super) enum FailureKind {
     /// There is no memory left.
     Memory,
-    /// Nothing works on this device until the process ends.
+    /// The device is unusable until the process ends.
     Lost,
     /// The call had no effect.
     Refused,
@@ -234,7 +234,7 @@ impl<V: Vendor> Driver<V> {
         called.check().map_err(|called| self.failure(called))
     }
 
-    /// What a driver says when there is not so much memory.
+    /// The driver's status for running out of memory.
     fn no_memory(&self) -> Called {
         Called { function: V::FACTS.names.allocate, status: OUT_OF_MEMORY }
     }
@@ -247,12 +247,12 @@ impl<V: Vendor> Driver<V> {
         };
         let words = self.vendor.words(status);
         let text = if words.is_empty() { "an unknown error".into() } else { words.join(", ") };
-        // `cuda.h` gives the second version of a function the name of the first.
+        // `cuda.h` renames the second version of a function to the first.
         Failure { call: function.trim_end_matches("_v2"), status, text, kind }
     }
 }
 
-/// The chip that code is made for where a device is of `chip`.
+/// The chip in the table whose code a device with `chip` runs.
 fn gpu_of(name: &str, product: &str, chip: &str) -> Result<Gpu, DriverError> {
     let is_of_vendor = |name: &&str| name.starts_with("sm_") == chip.starts_with("sm_");
     let admitted = admitted()?;

@@ -16,12 +16,12 @@ pub struct Attempt {
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DriverError {
-    /// None of the libraries that it might be.
+    /// None of the candidate libraries is usable.
     #[error("there is no driver {driver} on this machine; tried:{}\nhelp: {help}", Listed(attempts))]
     NotFound {
         /// The driver.
         driver: &'static str,
-        /// All that was tried, in this order.
+        /// Everything that was tried, in order.
         attempts: Vec<Attempt>,
         /// What to do.
         help: &'static str,
@@ -43,7 +43,7 @@ pub enum DriverError {
         library: PathBuf,
         /// Its version.
         found: String,
-        /// The oldest one that will do.
+        /// The oldest supported version.
         needed: String,
         /// What to do.
         help: &'static str,
@@ -66,7 +66,7 @@ pub enum DriverError {
         /// How many there are.
         count: usize,
     },
-    /// A GPU for which no code is made.
+    /// A GPU for which no code can be generated.
     #[error(
         "`{name}` is {device}, a {chip}: no code is made for that chip\nhelp: there is code for {}{}; `cpu` runs everywhere",
         admitted.join(", "),
@@ -79,12 +79,12 @@ pub enum DriverError {
         device: String,
         /// The chip.
         chip: String,
-        /// Chips of the same vendor that code is made for.
+        /// Chips of the same vendor that code can be generated for.
         admitted: Vec<&'static str>,
-        /// `TINYSPEC_GPU` leaves some out.
+        /// Whether `TINYSPEC_GPU` excludes some.
         is_limited: bool,
     },
-    /// `TINYSPEC_GPU` names a chip that there is not.
+    /// `TINYSPEC_GPU` names an unknown chip.
     #[error(transparent)]
     Setting(#[from] crate::settings::UnknownSetting),
     /// A function of it failed.
@@ -96,7 +96,7 @@ pub enum DriverError {
         call: &'static str,
         /// What it returned.
         code: i32,
-        /// What the driver says of that.
+        /// The driver's description of that.
         text: String,
     },
 }

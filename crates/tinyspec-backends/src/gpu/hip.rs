@@ -1,4 +1,4 @@
-//! GPUs of AMD, through the HIP runtime of ROCm: it loads the objects that are linked here.
+//! AMD GPUs, through ROCm's HIP runtime, which loads the objects that are linked here.
 
 use super::driver::{self, Called, Driver, Facts, Handle, Library, Names, Place, Search, Vendor, functions};
 use super::{DriverError, Gpu};
@@ -48,13 +48,13 @@ static FACTS: Facts = Facts {
         function: "hipModuleGetFunction",
         launch: "hipModuleLaunchKernel",
     },
-    // Older ones load no objects like ours.
+    // Older ones cannot load our objects.
     oldest: 60_000_000,
     show_version: |version| format!("HIP {}.{}", version / 10_000_000, version / 100_000 % 100),
     update: "install ROCm 6.0 or newer",
     no_device: "`rocminfo` lists the GPUs; HIP_VISIBLE_DEVICES may hide them, and the user may lack the group `render`",
-    // Shut down; uncorrectable memory; a kernel left its memory, took too long, its context is gone, an assertion failed, or
-    // it failed in another way.
+    // The driver is shutting down; memory has uncorrectable errors; a kernel accessed an illegal address, timed out,
+    // lost its context, failed an assertion, or failed in another way.
     lost: &[4, 214, 700, 702, 709, 710, 719],
 };
 
@@ -70,7 +70,7 @@ functions! {
     }
 }
 
-/// `hipDeviceProp_t` as of ROCm 6: what is looked at, and room for all of it and more.
+/// `hipDeviceProp_t` as of ROCm 6: the fields used here, with room for the whole structure and more.
 #[repr(C, align(16))]
 struct Properties([u8; Properties::BYTES]);
 
@@ -89,7 +89,7 @@ impl Properties {
     }
 }
 
-/// What marks the extra arguments of a launch.
+/// The markers in the extra arguments of a launch.
 mod mark {
     pub const BUFFER_POINTER: usize = 1;
     pub const BUFFER_SIZE: usize = 2;
@@ -152,7 +152,7 @@ impl Vendor for Hip {
         Ok(module)
     }
 
-    /// Straight from one device to the other where they reach each other, else through memory of the host.
+    /// Copies directly if the devices are peers, else through host memory.
     unsafe fn copy_from(&self, to: (Place, u64), from: (Place, u64), bytes: usize, stream: Handle) -> Called {
         let (ordinal, other) = (to.0.ordinal, from.0.ordinal);
         // SAFETY: as the caller promises.
@@ -178,7 +178,7 @@ impl Vendor for Hip {
     }
 }
 
-/// The GPU to which HIP gives this number, and the runtime that runs objects on it; messages call it by `name`.
+/// The GPU with this number in HIP, and the runtime that runs objects on it; messages refer to it as `name`.
 ///
 /// ```no_run
 /// let (gpu, runtime) = tinyspec_backends::gpu::hip::open("amd:1", 1)?;
@@ -188,7 +188,7 @@ impl Vendor for Hip {
 /// ```
 ///
 /// # Errors
-/// When there is no HIP runtime, one before ROCm 6.0, no such GPU, or one for which no code is made.
+/// When there is no HIP runtime, it is older than ROCm 6.0, there is no such GPU, or no code can be generated for it.
 pub fn open(name: &str, ordinal: usize) -> Result<(Gpu, Arc<dyn Runtime>), DriverError> {
     static DRIVER: OnceLock<Result<Driver<Hip>, DriverError>> = OnceLock::new();
     driver::open(&DRIVER, name, ordinal)

@@ -1,15 +1,15 @@
-//! The intrinsics of LLVM that a kernel's own code may call on a GPU. LLVM ends the process where a chip lacks what an
-//! intrinsic needs, as `llvm.sin` on NVIDIA's: so this is a list of those of which every chip's code is tested, on whole numbers
-//! of 8 to 64 bits or on floats of 16 to 64, alone and in vectors of up to [`Intrinsic::MOST_LANES`].
+//! The LLVM intrinsics that custom code may call on a GPU. LLVM aborts the process if a chip does not support an
+//! intrinsic, such as `llvm.sin` on NVIDIA's, so this lists those that are tested for every chip: on integers of 8 to
+//! 64 bits or floats of 16 to 64, as scalars and in vectors of up to [`Intrinsic::MOST_LANES`].
 
-/// One of them.
+/// An intrinsic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Intrinsic {
     /// Its name, without the types.
     pub name: &'static str,
     /// Number of operands, which have the type of the result.
     pub operands: usize,
-    /// It is of floats, else of whole numbers.
+    /// Whether it is for floats rather than integers.
     pub is_of_floats: bool,
 }
 
@@ -48,7 +48,7 @@ impl Intrinsic {
         of_floats("llvm.maximum", 2),
     ];
 
-    /// The one that a declaration's name, with its types, is of.
+    /// The intrinsic of a declaration's name, which includes types.
     pub fn of(name: &str) -> Option<Intrinsic> {
         let without_types = |name: &str| name.rsplit_once('.').map(|(before, _)| before.to_string());
         let name = without_types(name)?;

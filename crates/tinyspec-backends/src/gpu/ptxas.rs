@@ -1,5 +1,5 @@
-//! NVIDIA's assembler, where a machine has one: what it makes of PTX is loaded at once, while a driver has to compile the text
-//! in every process. Without one, or where it refuses a kernel, the driver gets the text.
+//! NVIDIA's assembler, if it is installed: its output loads at once, while the driver has to compile PTX in every
+//! process. Without it, or if it refuses a kernel, the driver gets the PTX.
 //!
 //! The assembler's version is part of the key of the object cache. The assembler may spill registers to fit more
 //! workgroups; a kernel that would get a stack, whether from ptxas or from the driver, is assembled again with more
@@ -14,7 +14,7 @@ use std::sync::{Once, OnceLock};
 /// The variable that names the assembler, or says `off`.
 pub const VARIABLE: &str = "TINYSPEC_PTXAS";
 
-/// An assembler that runs.
+/// A working assembler.
 #[derive(Clone, Debug)]
 pub struct Assembler {
     file: PathBuf,
@@ -22,8 +22,8 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// The one that [`VARIABLE`] names, else `ptxas` in `PATH`: the same for all of a process. What is named and does not run
-    /// is warned of.
+    /// The assembler that [`VARIABLE`] names, else `ptxas` in `PATH`; it is the same throughout the process. Warns if
+    /// the named one does not run.
     pub fn find() -> Option<&'static Assembler> {
         static FOUND: OnceLock<Option<Assembler>> = OnceLock::new();
         FOUND.get_or_init(look).as_ref()
@@ -32,7 +32,7 @@ impl Assembler {
     /// The assembler in a file.
     ///
     /// # Errors
-    /// When it does not run, or does not tell its version; in words.
+    /// When it does not run, or does not report its version; the error is a message.
     pub fn at(file: PathBuf) -> Result<Assembler, String> {
         let output = Command::new(&file).arg("--version").stdin(Stdio::null()).output();
         let output = output.map_err(|error| error.to_string())?;
@@ -55,10 +55,10 @@ impl Assembler {
         &self.file
     }
 
-    /// A cubin for a chip, made again with more registers a thread where it would have a stack.
+    /// Assembles a cubin for a chip, again with more registers per thread if it would have a stack.
     ///
     /// # Errors
-    /// What the assembler says.
+    /// The assembler's message.
     pub fn assemble(&self, chip: &str, ptx: &[u8]) -> Result<Cubin, String> {
         let text = String::from_utf8_lossy(ptx.split(|&byte| byte == 0).next().unwrap_or(ptx));
         let first = self.run(chip, &text)?;
@@ -75,7 +75,7 @@ impl Assembler {
         let mut child = command.spawn().map_err(|error| error.to_string())?;
         let input = child.stdin.take();
         let output = std::thread::scope(|scope| {
-            // One that ends early does not read all of it.
+            // The assembler may exit before it has read all of it.
             scope.spawn(move || input.map(|mut input| input.write_all(text.as_bytes())));
             child.wait_with_output()
         });
@@ -95,19 +95,19 @@ pub struct Cubin {
     pub code: Vec<u8>,
     /// Registers and memory of its kernels, in the assembler's words.
     pub report: String,
-    /// Made with as many registers as there are for one workgroup, since it would have had a stack.
+    /// Whether it was assembled with all registers for one workgroup, since it would have had a stack otherwise.
     pub is_roomy: bool,
 }
 
-/// Bytes of stack that a report tells of.
+/// The bytes of stack in a report.
 fn stack(report: &str) -> usize {
     let before = |(text, _): (&str, &str)| text.split_whitespace().last().and_then(|bytes| bytes.parse().ok());
     report.lines().filter_map(|line| line.split_once(" bytes stack frame").and_then(before)).max().unwrap_or(0)
 }
 
-/// The text of a kernel with one workgroup at a time. So that more of them fit beside each other, NVIDIA's assembler may spill
-/// a few registers that a kernel has, some 1 in 1,000 of ours; this forbids it. To say so always would cost many kernels half
-/// of their occupancy.
+/// The text of a kernel that runs one workgroup per multiprocessor at a time. To raise occupancy, NVIDIA's assembler
+/// may spill a few registers, as for some 1 in 1,000 of our kernels; this prevents that. Applied always, it would halve
+/// the occupancy of many kernels.
 pub(super) fn roomy(text: &str) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -124,7 +124,7 @@ fn is_version(text: &str) -> bool {
 }
 
 fn look() -> Option<Assembler> {
-    // Text and code go through files that other systems do not have.
+    // Text and code go through device files that other systems lack.
     if !cfg!(unix) {
         return None;
     }
@@ -150,21 +150,21 @@ fn look() -> Option<Assembler> {
     }
 }
 
-/// A compiler of PTX whose kernels are assembled, where there is an assembler.
+/// A PTX compiler that assembles its kernels if there is an assembler.
 #[derive(Debug, Default)]
 pub struct Assembling<C> {
     compiler: C,
-    /// Else it is found when the first kernel is compiled.
+    /// Without one, it is searched for when the first kernel is compiled.
     chosen: Option<Assembler>,
 }
 
 impl<C: Compiler> Assembling<C> {
-    /// With the assembler that is found.
+    /// Uses the assembler that is found.
     pub fn new(compiler: C) -> Assembling<C> {
         Assembling { compiler, chosen: None }
     }
 
-    /// With this one.
+    /// Uses this assembler.
     pub fn by(assembler: Assembler, compiler: C) -> Assembling<C> {
         Assembling { compiler, chosen: Some(assembler) }
     }
@@ -186,7 +186,7 @@ impl<C: Compiler> Assembling<C> {
     }
 }
 
-// SAFETY: the code is that of the compiler behind it, assembled or not.
+// SAFETY: the code is that of the wrapped compiler, assembled or not.
 unsafe impl<C: Compiler> Compiler for Assembling<C> {
     fn fingerprint(&self) -> String {
         let own = self.compiler.fingerprint();

@@ -1,11 +1,11 @@
-//! The chips, one a row.
+//! The chips, one per row.
 
 use super::Gpu;
 use crate::Workgroups;
 use crate::processor::Architecture;
 
-/// Chips of NVIDIA for which code is made: newer ones run the code of an older one, those that end with `a` only their own. Behind
-/// the name, the multiprocessors of the largest board and the resident threads of each.
+/// NVIDIA chips that code is generated for: newer ones run the code of older ones, those that end with `a` only their
+/// own. After the name: the multiprocessors of the largest board and the resident threads of each.
 const NVIDIA: &[(&str, usize, usize)] = &[
     ("sm_75", 72, 1024),
     ("sm_80", 108, 2048),
@@ -17,7 +17,7 @@ const NVIDIA: &[(&str, usize, usize)] = &[
     ("sm_120", 188, 1536),
 ];
 
-/// Chips of AMD, with the threads of a wave and the compute units of the largest board.
+/// AMD chips, with the threads of a wave and the compute units of the largest board.
 const AMD: &[(&str, usize, usize)] = &[
     ("gfx90a", 64, 110),
     ("gfx942", 64, 304),
@@ -59,8 +59,8 @@ fn nvidia(name: &'static str, processors: usize, resident: usize) -> Gpu {
     }
 }
 
-/// A launch of HIP has fewer than 2^32 threads in each dimension. From gfx12 on a workgroup finds its number in y and that in
-/// z in the halves of one register.
+/// A HIP launch has fewer than 2^32 threads in each dimension. From gfx12 on, a workgroup's numbers in y and z are the
+/// halves of one register.
 fn amd(name: &'static str, wave: usize, processors: usize) -> Gpu {
     const MOST_THREADS: usize = 1024;
     let most_groups = u32::MAX as usize / MOST_THREADS;

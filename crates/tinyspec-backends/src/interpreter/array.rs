@@ -1,4 +1,4 @@
-//! Arrays, and what every tensor op does to them.
+//! Arrays, and the tensor ops on them.
 
 mod apply;
 mod movement;
@@ -21,7 +21,7 @@ impl Array {
     /// An array of these lanes.
     ///
     /// # Errors
-    /// When they are not as many as the shape has elements.
+    /// When their number differs from that of the shape's elements.
     pub fn new(dtype: DType, shape: &[usize], lanes: Vec<u64>) -> Result<Array> {
         let count = element_count(shape)?;
         if count != lanes.len() {
@@ -64,7 +64,7 @@ impl Array {
     /// An array from its bytes in memory.
     ///
     /// # Errors
-    /// When they are not as many as the array needs.
+    /// When their number differs from the array's size.
     pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<Array> {
         let size = dtype.size().max(1);
         if !bytes.len().is_multiple_of(size) {
@@ -118,7 +118,7 @@ impl Array {
         self.lanes.iter().map(size).collect()
     }
 
-    /// Same elements in another shape of as many.
+    /// The same elements in another shape of the same size.
     pub(super) fn reshaped(&self, shape: &[usize]) -> Result<Array> {
         Array::new(self.dtype, shape, self.lanes.clone())
     }
@@ -130,7 +130,7 @@ impl Array {
         Array::new(self.dtype, shape, positions.iter().map(lane).collect())
     }
 
-    /// Writes lanes at positions inside the array.
+    /// Writes lanes at positions within the array.
     pub(super) fn scatter(&mut self, positions: impl IntoIterator<Item = (usize, u64)>) {
         for (position, value) in positions {
             if let Some(lane) = self.lanes.get_mut(position) {
@@ -149,7 +149,7 @@ pub(super) fn element_count(shape: &[usize]) -> Result<usize> {
     count.ok_or_else(|| value_error("array", format!("{shape:?} is too large")))
 }
 
-/// Room for this many elements, or an error where there is no memory.
+/// An empty list with room for this many elements, or an error if memory is short.
 pub(super) fn room_for<T>(count: usize) -> Result<Vec<T>> {
     let mut room = Vec::new();
     room.try_reserve_exact(count).map_err(|_| value_error("array", format!("no memory for {count} elements")))?;

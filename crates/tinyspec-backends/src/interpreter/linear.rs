@@ -1,4 +1,4 @@
-//! Executes linear kernels: the registers are resolved to places in one file of lanes, and every access is checked.
+//! Executes linear kernels: values are resolved to registers in one file of lanes, and every access is checked.
 
 pub(super) mod code;
 pub(super) mod instruction;
@@ -25,7 +25,7 @@ unsafe impl Compiler for InterpreterCompiler {
     }
 
     fn compile(&self, kernel: &LinearKernel, _target: &Target) -> Result<Vec<u8>, BackendError> {
-        // Loading resolves it again; here it shows what cannot run.
+        // Loading resolves it again; here it detects kernels that cannot run.
         let code = resolve::resolve(kernel)?;
         if code.instructions.iter().any(|instruction| matches!(instruction, instruction::Instruction::Special { .. })) {
             return Err(BackendError::Unsupported {
@@ -61,7 +61,7 @@ pub(super) fn assembly(kernel: &LinearKernel) -> Result<String, BackendError> {
     Ok(assembly)
 }
 
-/// Runs kernels at once, on the calling thread, in memory of the host.
+/// Runs kernels synchronously, on the calling thread, in host memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InterpreterRuntime;
 
@@ -74,13 +74,13 @@ impl Program for Resolved {
     }
 }
 
-/// What a compiler packed, ready to run.
+/// Decodes what a compiler packed, ready to run.
 pub(super) fn load(name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
     let kernel = code::decode(name, code)?;
     Ok(Arc::new(Resolved(resolve::resolve(&kernel)?)))
 }
 
-/// Runs launches one after the other; `run` is given the code and the addresses of the Params.
+/// Runs launches in order; `run` gets the code and the addresses of the Params.
 pub(super) fn in_order(
     launches: &[Launch],
     buffers: &[*mut u8],
@@ -101,7 +101,7 @@ pub(super) fn in_order(
     Ok(())
 }
 
-// SAFETY: memory is the trait's own; every access is checked before it is made.
+// SAFETY: allocation is the trait's default; every access is checked before it is made.
 unsafe impl Runtime for InterpreterRuntime {
     fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
         load(name, code)

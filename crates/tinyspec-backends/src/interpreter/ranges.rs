@@ -1,5 +1,5 @@
-//! Evaluates kernels in graph form, and schedules of them, so that each lowering stage is compared with the one before.
-//! Values may be tiles or vectors and threads may be many, so every form between Rangeify and Linearize is understood.
+//! Evaluates kernels in graph form, and schedules of them, so that each lowering stage can be compared with the
+//! previous one. It accepts every form between Rangeify and Linearize, with tiles, vectors and threads.
 
 mod access;
 mod kernel;
@@ -11,10 +11,10 @@ use rustc_hash::FxHashMap;
 use tinyspec_ir::address::behind_after;
 use tinyspec_ir::{Arg, Const, Error, ErrorKind, Graph, NodeId, Op, Result};
 
-/// Runs a schedule, `Sink(After(buffer, Call(kernel, buffers…)), …)`; the flat contents of each source of the Sink.
-/// `params` are the schedule's Params by slot.
+/// Runs a schedule, `Sink(After(buffer, Call(kernel, buffers…)), …)`, and returns the flat contents of each source of
+/// the Sink. `params` are the schedule's Params by slot.
 ///
-/// Each `After` is a state of its own, so an order that destroys what is still needed cannot hide here.
+/// Each `After` is a separate state, so an order that overwrites a value too early gives wrong results.
 ///
 /// # Errors
 /// When a Param has no array that fits, or for what [`run_kernel`] refuses.
@@ -22,7 +22,7 @@ pub fn run_schedule(graph: &Graph, sink: NodeId, params: &[Array]) -> Result<Vec
     run_schedule_by(graph, sink, params, &mut |kernel, buffers| run_kernel(graph, kernel, buffers))
 }
 
-/// What a Call of a kernel does to its buffers; the slots that it writes.
+/// Executes a Call of a kernel on its buffers; returns the slots that it writes.
 pub type RunCall<'a> = dyn FnMut(NodeId, &mut [Array]) -> Result<Vec<usize>> + 'a;
 
 /// As [`run_schedule`], with Calls run by `run`.
@@ -94,7 +94,7 @@ fn length(graph: &Graph, node: NodeId) -> Result<usize> {
     element_count(&shape(graph, node)?)
 }
 
-/// A buffer nobody wrote: values that stand out where they are used all the same.
+/// An unwritten buffer, which is poisoned.
 fn unwritten(graph: &Graph, node: NodeId) -> Result<Array> {
     let dtype = graph.dtype(node);
     let value = match dtype.int_range() {

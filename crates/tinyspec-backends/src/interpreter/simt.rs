@@ -1,9 +1,8 @@
 //! Executes linear kernels as a GPU does: workgroups of threads that share LOCAL memory.
 //!
-//! The threads of a workgroup take every instruction together, those that a loop or a condition has left out aside; so a
-//! kernel runs the same way every time. What a GPU may get wrong is an error instead: a Barrier that not all
-//! threads reach, threads that meet at an element without a Barrier between ([`BackendError::Race`]), LOCAL memory
-//! that is read before it is written, and accesses outside of a buffer.
+//! The active threads of a workgroup execute every instruction together, so runs are deterministic. Undefined behaviour
+//! of a GPU is an error here: a Barrier that not all threads reach, data races between threads
+//! ([`BackendError::Race`]), LOCAL memory that is read before it is written, and accesses out of bounds.
 
 mod access;
 mod machine;
@@ -14,7 +13,7 @@ use super::linear::{self, code, resolve};
 use crate::{BackendError, Compiler, Launch, LinearKernel, Program, Rates, Runtime, Target, Workgroups};
 use std::sync::Arc;
 
-/// A GPU of middling limits on which every op is native: what it runs, other GPUs run.
+/// A GPU with moderate limits on which every op is native: other GPUs can run whatever it runs.
 pub fn target() -> Target {
     Target {
         name: "simt".into(),
@@ -23,7 +22,7 @@ pub fn target() -> Target {
         vector_bytes: 16,
         vector_registers: 64,
         masked_access: false,
-        // What a thread needs again it keeps in registers: there are no caches to count on.
+        // Threads keep values for reuse in registers; caches are not relied upon.
         cache_bytes: [0; 3],
         rates: Rates::TYPICAL,
         tensor_cores: Vec::new(),
@@ -54,7 +53,7 @@ unsafe impl Compiler for SimtCompiler {
         if let Some(workgroups) = &target.workgroups {
             workgroups.admit(kernel, &target.name)?;
         }
-        // Loading resolves it again; here it shows what cannot run.
+        // Loading resolves it again; here it detects kernels that cannot run.
         resolve::resolve(kernel)?;
         Ok(code::encode(kernel))
     }
@@ -68,11 +67,11 @@ unsafe impl Compiler for SimtCompiler {
     }
 }
 
-/// Runs kernels at once, one workgroup after the other, in memory of the host.
+/// Runs kernels synchronously, one workgroup after the other, in host memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SimtRuntime;
 
-// SAFETY: memory is the trait's own; every access is checked before it is made.
+// SAFETY: allocation is the trait's default; every access is checked before it is made.
 unsafe impl Runtime for SimtRuntime {
     fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
         linear::load(name, code)

@@ -22,12 +22,12 @@ use tinyspec_ir::{Arg, Builder, Const, DType, Error, ErrorKind, Graph, NodeId, O
 /// ```
 ///
 /// # Errors
-/// When a Param has no array or one of another dtype or shape, when dims known only now do not fit, or for nodes that
-/// are no tensors.
+/// When a Param has no array or one of another dtype or shape, when dims known only at run time do not fit, or for
+/// nodes that are not tensors.
 pub fn evaluate(graph: &Graph, roots: &[NodeId], params: &[Array]) -> Result<Vec<Array>> {
     let params = params.iter().cloned().map(Rc::new).collect();
     let mut frames = vec![Frame::new(graph, roots, None, params)];
-    // Functions nest as frames, so that no depth of calls overflows the stack.
+    // Functions are nested in an explicit stack of frames, so that deep calls cannot overflow the stack.
     loop {
         let Some(frame) = frames.last_mut() else { return Ok(Vec::new()) };
         let Some(&node) = frame.order.get(frame.position) else {
@@ -60,7 +60,7 @@ enum Value {
     Void,
 }
 
-/// The graph outside of Functions, or the body of one.
+/// The graph outside Functions, or the body of one.
 struct Frame<'a> {
     graph: &'a Graph,
     /// The Function whose body this is.
@@ -123,7 +123,7 @@ impl<'a> Frame<'a> {
         let Some(array) = self.params.get(slot as usize) else {
             return Err(value_error("param", format!("no array for slot {slot}")));
         };
-        // A named dim knows its own bounds, and its shape is that of a scalar.
+        // A named dim has bounds of its own, and the shape of a scalar.
         let shape = self.array(self.graph.source(node, 0))?.sizes(Op::Param)?;
         if array.dtype() != dtype || array.shape() != shape {
             let declared = dim::show(&self.graph.props(node).shape);

@@ -11,7 +11,7 @@
 
 use std::borrow::Cow;
 
-/// An instruction, and what is written instead: `{0}` is its first operand.
+/// An instruction and its replacement: `{0}` is its first operand.
 type Bug = (&'static str, &'static [&'static str]);
 
 const NEGATIONS: [Bug; 2] = [

@@ -1,4 +1,4 @@
-//! The compiler: a linear kernel becomes an object, or PTX.
+//! Compiles linear kernels to objects, or to PTX.
 
 use super::machine::{Machine, Output};
 use super::{LlvmError, assembler_bugs, fatal, find, hsa_linker, llvm, render, split, wide_moves};
@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use std::hash::Hash as _;
 use tinyspec_ir::{ContentHasher, Op};
 
-/// Compiles kernels through LLVM, for the processor of each target. Threads compile at the same time, each with code
-/// generators of its own.
+/// Compiles kernels by LLVM, for the processor of each target. Threads compile concurrently, each with its own code
+/// generators.
 #[derive(Clone, Debug)]
 pub struct LlvmCompiler {
     generator: Option<String>,
@@ -92,7 +92,7 @@ impl LlvmCompiler {
 
     fn text(&self, kernel: &LinearKernel, target: &Target, output: Output) -> Result<String, BackendError> {
         let text = match output {
-            // No instruction is selected.
+            // LLVM IR needs no instruction selection.
             Output::Source => self.alone(kernel, target, output)?,
             _ => {
                 self.contained(kernel, target, move |compiler, kernel, target| compiler.alone(kernel, target, output))?
@@ -120,7 +120,7 @@ impl LlvmCompiler {
         fatal::contained(&kernel.name, key, move || work(&compiler, &owned, &target))
     }
 
-    /// One module for all of them.
+    /// Compiles all of them in one module.
     fn together(&self, kernels: &[&LinearKernel], target: &Target) -> Result<Vec<Vec<u8>>, BackendError> {
         let object = self.generate("kernels", target, Output::Object, |context, module| {
             kernels.iter().enumerate().try_for_each(|(number, kernel)| {
@@ -139,15 +139,15 @@ fn is_gpu(target: &Target) -> bool {
     architecture(target).is_some_and(Architecture::is_gpu)
 }
 
-/// May the kernel need something that the processor lacks? For a CPU only the user's own code may.
+/// Whether the kernel may need something that the processor lacks. For a CPU only custom code may.
 fn may_be_fatal(kernel: &LinearKernel, target: &Target) -> bool {
     is_gpu(target) || kernel.graph.nodes().any(|node| kernel.graph.op(node) == Op::Custom)
 }
 
-/// What a kernel becomes.
+/// The kind of output for a target.
 fn output(target: &Target) -> Output {
     match architecture(target) {
-        // LLVM has no assembler for it; the driver has one.
+        // LLVM has no assembler for PTX; the driver has one.
         Some(Architecture::Nvptx64) => Output::Assembly,
         _ => Output::Object,
     }
@@ -163,7 +163,7 @@ unsafe impl Compiler for LlvmCompiler {
         self.generator.clone()
     }
 
-    /// Of a CPU an ELF object, of AMD's GPUs one that ROCm loads; of NVIDIA's PTX.
+    /// For a CPU, an ELF object; for AMD GPUs, one that ROCm loads; for NVIDIA GPUs, PTX.
     fn compile(&self, kernel: &LinearKernel, target: &Target) -> Result<Vec<u8>, BackendError> {
         self.contained(kernel, target, LlvmCompiler::object)
     }
@@ -175,7 +175,7 @@ unsafe impl Compiler for LlvmCompiler {
         {
             return codes.into_iter().map(Ok).collect();
         }
-        // Whose fault it was that a module of several failed shows where each has its own.
+        // Compiling each kernel in its own module shows which one failed.
         kernels.iter().map(|kernel| self.compile(kernel, target)).collect()
     }
 

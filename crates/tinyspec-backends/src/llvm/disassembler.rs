@@ -1,4 +1,4 @@
-//! Machine code of AMD's GPUs as text, by LLVM's own disassembler: the simulator reads that text.
+//! Disassembles machine code of AMD GPUs by LLVM. The simulator reads the text.
 
 use super::{LlvmError, llvm};
 use crate::Gpu;
@@ -15,7 +15,7 @@ unsafe extern "C" {
 }
 
 const TRIPLE: &CStr = c"amdgcn-amd-amdhsa";
-/// Longest text of an instruction.
+/// The longest text of an instruction.
 const MOST_TEXT: usize = 512;
 
 /// Functions that this needs beyond those of the code generator.
@@ -56,11 +56,11 @@ impl Disassembler {
             Ok(())
         });
         ready.clone().map_err(error)?;
-        // LLVM itself takes any name for some old chip.
+        // LLVM itself treats an unknown name as some old chip.
         let is_known = Gpu::named(chip).is_ok_and(|gpu| gpu.architecture == Architecture::Amdgcn);
         let name = CString::new(chip).ok().filter(|_| is_known);
         let name = name.ok_or_else(|| error(format!("`{chip}` is not a GPU of AMD that code is made for")))?;
-        // SAFETY: the texts live through the call; without callbacks there is nothing else to hold.
+        // SAFETY: the strings outlive the call; without callbacks there is nothing else to keep alive.
         let context = unsafe {
             LLVMCreateDisasmCPUFeatures(
                 TRIPLE.as_ptr(),
@@ -78,10 +78,10 @@ impl Disassembler {
         }
     }
 
-    /// The instruction at the start of the bytes: how many of them it has, and its text. `None` where they are none.
+    /// The length and text of the instruction at the start of the bytes; `None` if it is invalid.
     pub fn instruction(&mut self, code: &[u8], address: u64) -> Option<(usize, String)> {
         let mut text = [0 as c_char; MOST_TEXT];
-        // An instruction that is cut off would be read beyond the end.
+        // A truncated instruction would be read beyond the end.
         let mut bytes = [0u8; 32];
         let given = code.len().min(20);
         bytes[..given].copy_from_slice(&code[..given]);

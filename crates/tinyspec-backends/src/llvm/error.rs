@@ -4,16 +4,16 @@ use crate::BackendError;
 use std::fmt;
 use std::path::PathBuf;
 
-/// A place where libLLVM was looked for, and why it was not taken.
+/// A libLLVM that was tried, and why it was not used.
 #[derive(Clone, Debug)]
 pub struct Attempt {
     /// File, folder, or the bare name of a library.
     pub path: PathBuf,
-    /// The dynamic linker's words, or ours.
+    /// The dynamic linker's message, or ours.
     pub reason: String,
 }
 
-/// The list of [`Attempt`]s, one a line.
+/// The list of [`Attempt`]s, one per line.
 #[derive(Clone, Debug, Default)]
 pub struct Attempts(pub Vec<Attempt>);
 
@@ -37,7 +37,7 @@ pub enum LlvmError {
          or its folder; the device `interpreter` needs none"
     )]
     NotFound(Attempts),
-    /// What the user named is not usable.
+    /// The libLLVM that the user named is not usable.
     #[error("TINYSPEC_LLVM={} is not usable:{attempts}\nName a libLLVM of version 19 to 22, or its folder, or unset it; the interpreter needs none: TINYSPEC_DEVICE=interpreter", path.display())]
     Named {
         /// The value of the variable.
@@ -50,7 +50,7 @@ pub enum LlvmError {
     Target {
         /// The target triple.
         triple: String,
-        /// LLVM's words.
+        /// LLVM's message.
         reason: String,
     },
     /// LLVM refused a module.
@@ -58,7 +58,7 @@ pub enum LlvmError {
     Module {
         /// The kernel.
         name: String,
-        /// LLVM's words.
+        /// LLVM's message.
         reason: String,
     },
 }

@@ -31,7 +31,7 @@ struct Idle {
 
 static IDLE: Mutex<Idle> = Mutex::new(Idle { process: 0, threads: Vec::new() });
 
-/// Locks, unless another thread holds the lock: briefly, or forever if a fork happened meanwhile.
+/// Locks, unless another thread holds the lock: briefly, or forever if the process forked at that time.
 fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),
@@ -62,8 +62,8 @@ fn start() -> std::io::Result<Sender<Work>> {
 /// Kernels for a target that LLVM has refused, with its messages. They are not tried again, since each attempt leaks a thread.
 static REFUSED: LazyLock<Mutex<FxHashMap<ContentHash, String>>> = LazyLock::new(Mutex::default);
 
-/// Runs `work` on a thread where a fatal error of LLVM does not end the process. `key` tells the kernel and
-/// its target from all others; it is only computed once there has been such an error.
+/// Runs `work` on a thread where a fatal error of LLVM does not end the process. `key` identifies the kernel and its
+/// target; it is computed only once there has been such an error.
 ///
 /// # Errors
 /// The error of `work`, or LLVM's message after a fatal error; the thread and its module are leaked then.

@@ -1,4 +1,4 @@
-//! Finds libLLVM: what the user named, else the Rust toolchain's, else the system's.
+//! Finds libLLVM: the one that the user named, else the Rust toolchain's, else the system's.
 
 use super::error::{Attempt, Attempts, LlvmError};
 use super::fatal;
@@ -10,15 +10,15 @@ use std::process::Command;
 use std::sync::OnceLock;
 use tinyspec_llvm_stubs::{Library, Version};
 
-/// The one that enum values and the C interface are declared for.
+/// The version for which enum values and the C interface are declared.
 const PREFERRED: u32 = 22;
-/// Older ones whose part of the C interface that is used here is the same.
+/// The oldest version with the same C interface, as far as it is used here.
 const OLDEST: u32 = 19;
 
 /// The variable that names a libLLVM or its folder.
 pub const VARIABLE: &str = "TINYSPEC_LLVM";
 
-/// Functions without which nothing can be compiled; others are asked for by [`tinyspec_llvm_stubs::has`].
+/// Functions that compiling always needs; others are checked by [`tinyspec_llvm_stubs::has`].
 const REQUIRED: &[&str] = &[
     "LLVMContextCreate",
     "LLVMContextSetDiagnosticHandler",
@@ -34,15 +34,15 @@ const REQUIRED: &[&str] = &[
     "LLVMParseCommandLineOptions",
 ];
 
-/// Global options of the code generator. Loop strength reduction and the machine scheduler cost a third of the time
-/// and gain nothing on code whose order and addressing are already chosen; the other passes find nothing to do in
-/// kernels, and each of them costs its share of the half millisecond that a function without instructions takes.
-/// Innermost loops begin with a line of the instructions' cache: how fast one is does not depend on what stands before it
-/// then, which may be a fourth of a product's time. Unknown options are ignored by LLVM.
+/// Global options of the code generator. Loop strength reduction and the machine scheduler take a third of the time and
+/// gain nothing on code whose order and addressing are already chosen. The other disabled passes find nothing to do in
+/// kernels, and contribute to the half millisecond that an empty function takes. Innermost loops are aligned to a line
+/// of the instruction cache, so that their speed does not depend on the preceding code, which may make a difference of
+/// a quarter for a matrix product. LLVM ignores unknown options.
 ///
-/// They are of the process, so code for GPUs is made with them too. Without them the kernels of the conformance corpus have
-/// 3 % fewer instructions on gfx942 and 6 % fewer on gfx1100, 6 % more registers on both, and take half as long again to compile;
-/// PTX has 3 % fewer instructions, and ptxas gives it as many registers.
+/// They are global to the process, so they also apply to code for GPUs. Without them the kernels of the conformance
+/// corpus have 3 % fewer instructions on gfx942 and 6 % fewer on gfx1100, but 6 % more registers on both, and take 50 %
+/// longer to compile; PTX has 3 % fewer instructions and the same number of registers after ptxas.
 const OPTIONS: &[&str] = &[
     "tinyspec",
     "-disable-lsr",
@@ -87,7 +87,7 @@ pub struct Llvm {
 /// The libLLVM of this process, loaded by the first call.
 ///
 /// # Errors
-/// When none is usable; what was tried stands in the error.
+/// When none is usable; the error lists what was tried.
 pub fn llvm() -> Result<&'static Llvm, LlvmError> {
     static LLVM: OnceLock<Result<Llvm, LlvmError>> = OnceLock::new();
     LLVM.get_or_init(load).as_ref().map_err(Clone::clone)
@@ -111,13 +111,13 @@ fn load() -> Result<Llvm, LlvmError> {
     Ok(llvm)
 }
 
-/// LLVM frees a few megabytes after every module. glibc would return them to the system, and the next module would fault
-/// them in again, which takes a quarter of its time. But glibc learns: a block of this size, once freed, is one that it
-/// expects to be asked for again, so it keeps as much. Elsewhere this does nothing.
+/// LLVM frees a few megabytes after every module. glibc would return them to the system, and the next module would
+/// fault them in again, which takes a quarter of its time. But glibc adapts its threshold: once a block of this size
+/// has been freed, it keeps that much memory. With other allocators this has no effect.
 fn keep_freed_memory() {
     const BYTES: usize = 16 << 20;
     let Ok(layout) = Layout::from_size_align(BYTES, 16) else { return };
-    // SAFETY: the size is not zero, and what is allocated is freed with the same layout; nothing is written to it.
+    // SAFETY: the size is not zero, and the block is freed with the same layout, without being accessed.
     unsafe {
         let block = black_box(System.alloc(layout));
         if !block.is_null() {
@@ -126,9 +126,9 @@ fn keep_freed_memory() {
     }
 }
 
-/// What distinguishes the libLLVM that [`llvm`] will most likely load from others, without loading it: its file's name and
-/// size. None where no file is found: perhaps the system has one, perhaps there is none, and programs whose kernels are
-/// all in the cache never need it.
+/// Identifies the libLLVM that [`llvm`] will most likely load, without loading it, by its file's name and size. `None`
+/// if no file is found: the system's linker may still find one, and programs whose kernels are all cached never need
+/// it.
 pub fn identity() -> Option<String> {
     let candidates = match std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         Some(named) => at(Path::new(&named)),
@@ -146,7 +146,7 @@ pub fn identity() -> Option<String> {
 /// Opens the first usable libLLVM without binding it; `named` is the value of [`VARIABLE`].
 ///
 /// # Errors
-/// When none is usable. Where one is named, no other is tried.
+/// When none is usable. If one is named, no other is tried.
 pub fn search(named: Option<OsString>) -> Result<Library, LlvmError> {
     let mut attempts = Attempts::default();
     if let Some(path) = named.filter(|value| !value.is_empty()).map(PathBuf::from) {
@@ -160,7 +160,7 @@ pub fn search(named: Option<OsString>) -> Result<Library, LlvmError> {
             }
         };
     }
-    // Each step runs only when the ones before it found nothing: the last one of the toolchain starts a process.
+    // Each step runs only if the previous ones found nothing, since `default_toolchain` starts a process.
     const STEPS: [fn() -> Vec<PathBuf>; 4] = [running_toolchain, installed_toolchains, default_toolchain, system];
     for step in STEPS {
         if let Some(library) = open_any(&step(), &mut attempts) {
@@ -185,14 +185,14 @@ fn open_any(candidates: &[PathBuf], attempts: &mut Attempts) -> Option<Library> 
     None
 }
 
-/// A file, or what a folder holds.
+/// A file, or the libLLVMs in a folder.
 fn at(path: &Path) -> Vec<PathBuf> {
     if path.is_dir() { in_folder(path) } else { vec![path.into()] }
 }
 
 /// The libLLVMs in a folder, supported versions first and newest first among them.
 ///
-/// In a toolchain `libLLVM-22-rust-….so` is a linker script of a few bytes, which the size sorts out.
+/// In a toolchain, `libLLVM-22-rust-….so` is a linker script of a few bytes, which is excluded by its size.
 fn in_folder(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut found: Vec<(u32, PathBuf)> = entries
@@ -244,7 +244,7 @@ fn default_toolchain() -> Vec<PathBuf> {
     in_folder(&Path::new(sysroot.trim()).join("lib"))
 }
 
-/// Bare names, which the dynamic linker looks for.
+/// Bare names, for which the dynamic linker searches.
 fn system() -> Vec<PathBuf> {
     ["libLLVM.so.22.1", "libLLVM-22.so", "libLLVM.so.21.1", "libLLVM.so.20.1", "libLLVM.so.19.1"]
         .map(PathBuf::from)

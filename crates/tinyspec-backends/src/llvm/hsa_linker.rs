@@ -1,5 +1,5 @@
-//! Makes of an object as LLVM gives it for AMD's GPUs one that ROCm loads: a shared object with segments, and symbols that the
-//! loader finds. A kernel refers to nothing but itself, so there is little to link.
+//! Links LLVM's objects for AMD GPUs into what ROCm loads: a shared object with segments, and symbols that the loader
+//! finds. A kernel refers to nothing but itself, so there is little to link.
 
 use object::read::elf::ElfFile64;
 use object::{
@@ -42,17 +42,17 @@ mod elf {
     pub const SHT_SYMTAB: u32 = 2;
 }
 
-/// Why an object is not linked.
+/// Why an object cannot be linked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// It is damaged, or no object.
+    /// It is damaged, or not an object.
     #[error("the object cannot be read: {0}")]
     Damaged(String),
     /// It is for another machine.
     #[error("the object is not for a GPU of AMD (its machine is {0}, not 224)")]
     Foreign(u16),
-    /// It has a section of which nobody knows where it belongs.
+    /// It has a section of an unknown kind.
     #[error("the object has a section `{0}`, which a kernel has no place for")]
     Section(String),
     /// It refers to another object.
@@ -61,9 +61,9 @@ pub enum LinkError {
     /// A relocation is of an unknown type, or its target is out of range.
     #[error("the object has a relocation of type {kind} in `{section}`: {reason}")]
     Relocation {
-        /// AMD's number of it.
+        /// AMD's number of the type.
         kind: u32,
-        /// Where it is.
+        /// The section that it is in.
         section: String,
         /// What is wrong with it.
         reason: &'static str,
@@ -83,9 +83,9 @@ const DYNAMIC: u64 = 16;
 /// The one debug section that is kept, if the object has it.
 const LINES: &str = ".debug_line";
 
-/// Where the symbols of the executable part begin is found by their sections, so those have headers too.
+/// A section of the executable. Symbols refer to sections, so these keep their headers.
 struct Section {
-    /// In the object that is read; `None` of those that are made here.
+    /// Its index in the input; `None` for sections that are created here.
     from: Option<SectionIndex>,
     name: String,
     kind: u32,
@@ -94,7 +94,7 @@ struct Section {
     link: u32,
     info: u32,
     entry: u64,
-    /// Its place in the file; where it is loaded, it has the same address.
+    /// Its offset in the file, which is also its address if it is loaded.
     offset: u64,
     data: Vec<u8>,
 }
@@ -122,7 +122,7 @@ impl Section {
     }
 }
 
-/// A symbol that the object defines for others.
+/// A symbol that the object exports.
 struct Symbol {
     name: String,
     info: u8,
@@ -132,10 +132,10 @@ struct Symbol {
     size: u64,
 }
 
-/// The loadable form of an object; one that is loadable already stays as it is.
+/// The loadable form of an object; one that is already loadable is returned unchanged.
 ///
 /// # Errors
-/// When the object is damaged, for another machine, or refers to what it does not hold.
+/// When the object is damaged, for another machine, or refers to undefined symbols.
 pub fn link(object: &[u8]) -> Result<Vec<u8>, LinkError> {
     let file = File::parse(object).map_err(damaged)?;
     let header = file.elf_header();
@@ -176,7 +176,7 @@ fn symbols(file: &File) -> Result<Vec<Symbol>, LinkError> {
     Ok(symbols)
 }
 
-/// The loaded parts of an object, read-only data before code, followed by its line table.
+/// The sections of an object to load, read-only data before code, followed by its line table.
 fn sections(file: &File) -> Result<Vec<Section>, LinkError> {
     let mut found = Vec::new();
     for section in file.sections() {
@@ -202,7 +202,7 @@ fn sections(file: &File) -> Result<Vec<Section>, LinkError> {
     Ok(found)
 }
 
-/// Names, one after the other, each with a 0 behind it, and where each begins.
+/// A string table of NUL-terminated names, and the offset of each.
 fn names<'a>(names: impl Iterator<Item = &'a str>) -> (Vec<u8>, Vec<u32>) {
     let (mut text, mut starts) = (vec![0u8], Vec::new());
     for name in names {
@@ -213,7 +213,7 @@ fn names<'a>(names: impl Iterator<Item = &'a str>) -> (Vec<u8>, Vec<u32>) {
     (text, starts)
 }
 
-/// Adds the tables that loaders read, still empty where they hold addresses.
+/// Adds the tables that loaders read, with addresses still unset.
 fn add_tables(sections: &mut Vec<Section>, symbols: &[Symbol]) {
     let count = symbols.len() as u64 + 1;
     let (text, _) = names(symbols.iter().map(|symbol| &*symbol.name));
@@ -236,7 +236,7 @@ fn add_tables(sections: &mut Vec<Section>, symbols: &[Symbol]) {
     if let Some(last) = sections.last_mut() {
         last.data = text;
     }
-    // Numbers of sections count from 1, behind one that is empty.
+    // Sections are numbered from 1, after an empty one.
     let number = |sections: &[Section], name: &str| position(sections, name).map_or(0, |position| position as u32 + 1);
     for (table, strings, entry) in [
         (".dynsym", ".dynstr", SYMBOL),
@@ -257,7 +257,7 @@ fn position(sections: &[Section], name: &str) -> Option<usize> {
     sections.iter().position(|section| section.name == name)
 }
 
-/// All symbols in one bucket: there are two.
+/// A hash table with all symbols in one bucket: there are two.
 fn hash(count: u64) -> Vec<u8> {
     let first = u64::from(count > 1);
     let chain = (0..count).map(|number| if number > 0 && number + 1 < count { number + 1 } else { 0 });
@@ -265,7 +265,7 @@ fn hash(count: u64) -> Vec<u8> {
     words.flat_map(|word| (word as u32).to_le_bytes()).collect()
 }
 
-/// Gives each section its place: what is only read, the code, and what is written begin with pages of their own.
+/// Assigns offsets to sections: read-only data, code and writable data begin on separate pages.
 fn place(sections: &mut [Section]) {
     let mut end = HEADER + SEGMENTS * SEGMENT;
     let mut before = (false, false);
@@ -278,7 +278,7 @@ fn place(sections: &mut [Section]) {
     }
 }
 
-/// The address of what was at `value` in a section of the object.
+/// The new address of `value` in a section of the input.
 fn address(sections: &[Section], section: SectionIndex, value: u64) -> Option<u64> {
     let section = sections.iter().find(|known| known.from == Some(section))?;
     (value <= section.data.len() as u64).then(|| section.offset + value)
@@ -350,7 +350,7 @@ fn fill_tables(sections: &mut [Section], symbols: &[Symbol]) -> Result<(), LinkE
     Ok(())
 }
 
-/// A segment: its kind, what may be done with it, and where it is.
+/// A segment: its kind, its permissions, and its location.
 struct Segment {
     kind: u32,
     flags: u32,
@@ -359,7 +359,7 @@ struct Segment {
     align: u64,
 }
 
-/// What is loaded together.
+/// The segments to load.
 fn segments(sections: &[Section]) -> Vec<Segment> {
     let span = |fits: &dyn Fn(&Section) -> bool| {
         let mut all = sections.iter().filter(|section| section.is_loaded() && fits(section));
@@ -373,7 +373,7 @@ fn segments(sections: &[Section]) -> Vec<Segment> {
     let note = span(&|section| section.kind == elf::SHT_NOTE);
     let segment = |kind, flags, (start, end): (u64, u64), align| Segment { kind, flags, start, end, align };
     vec![
-        // With the headers, which are before it.
+        // Includes the headers, which precede it.
         segment(elf::PT_LOAD, elf::PF_R, (0, only_read.1), PAGE),
         segment(elf::PT_LOAD, elf::PF_R | elf::PF_X, code, PAGE),
         segment(elf::PT_LOAD, elf::PF_R | elf::PF_W, dynamic, PAGE),

@@ -1,4 +1,4 @@
-//! The code generator: one target machine per thread, modules in, objects out.
+//! The code generator: a target machine per thread, which turns modules into objects.
 
 use super::{LlvmError, llvm, sign_masks};
 use crate::processor::{Architecture, Isa, Processor};
@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
 
-/// LLVM's name of the processor, and what of its instruction sets is used or not.
+/// LLVM's name of the processor, and the instruction sets to enable and disable.
 fn name_and_features(isa: &Isa) -> (String, String) {
     if isa.cpu == Processor::native().isa.cpu {
         return (
@@ -30,14 +30,15 @@ fn name_and_features(isa: &Isa) -> (String, String) {
     (isa.cpu.clone(), unlisted.into())
 }
 
-/// Instruction sets that LLVM knows some processors to have, and would use, but [`Isa::features`] never lists.
+/// Instruction sets that [`Isa::features`] never lists, but that LLVM would use on some processors.
 const UNLISTED: &str = "-sse4a,-avx512fp16";
 
-/// LLVM waits at the fence before a barrier, but drops that wait at the top of a loop where nothing is under way when the loop
-/// is entered, whatever the trips leave under way. For chips without this feature it waits at the barrier itself.
+/// LLVM waits at the fence before a barrier, but drops that wait at the top of a loop if no accesses are pending when
+/// the loop is entered, even if the loop's trips leave some pending. For chips without this feature, it waits at the
+/// barrier itself.
 const WAITS_AT_BARRIERS: &str = "-back-off-barrier";
 
-/// Kernels of a CPU are ELF on every system, because our loader reads that.
+/// Kernels for a CPU are ELF on every system, because our loader reads that.
 fn triple(architecture: Architecture) -> String {
     let rest = match architecture {
         Architecture::X86_64 | Architecture::Aarch64 => "unknown-linux-gnu",
@@ -47,7 +48,7 @@ fn triple(architecture: Architecture) -> String {
     format!("{}-{rest}", architecture.name())
 }
 
-/// The oldest LLVM whose code for GPUs is what the renderer expects.
+/// The oldest LLVM whose code for GPUs meets the renderer's expectations.
 const OLDEST_FOR_GPUS: u32 = 22;
 
 /// Registers LLVM's code generator for an architecture, if this libLLVM has it.
@@ -77,14 +78,14 @@ fn initialize(architecture: Architecture) -> Result<(), String> {
     outcome.clone()
 }
 
-/// A thread's code generator. It costs 0.06 ms, for AMD's GPUs some 10 ms, so threads keep theirs.
+/// A thread's code generator. Creating one takes 0.06 ms, or some 10 ms for AMD GPUs, so threads keep theirs.
 pub struct Machine {
     isa: Isa,
     target_machine: TargetMachine,
 }
 
 impl Machine {
-    /// A code generator for this instruction set; loads libLLVM if that has not happened.
+    /// A code generator for this instruction set; loads libLLVM if necessary.
     ///
     /// # Errors
     /// When no libLLVM is found, or it has no target for this architecture.
@@ -95,7 +96,8 @@ impl Machine {
     /// Generates code for the module that `build` makes: an object, or assembler text.
     ///
     /// # Errors
-    /// What `build` reports, what the verifier finds (in debug builds, and where `TINYSPEC_VERIFY=1`), and what the code generator reports.
+    /// The errors of `build`, of the verifier (in debug builds, or under `TINYSPEC_VERIFY=1`), and of the code
+    /// generator.
     pub fn generate<E: From<LlvmError>>(
         &self,
         name: &str,
@@ -148,7 +150,7 @@ fn generate<E: From<LlvmError>>(
     build: impl for<'context> Fn(&'context Context, &Module<'context>) -> Result<(), E>,
 ) -> Result<Vec<u8>, E> {
     let reported: Reported = Cell::new(None);
-    // Contexts are cheap and keep every constant ever made, so each module has its own.
+    // Contexts are cheap and keep all constants alive, so each module has its own.
     let context = Context::create();
     // SAFETY: `reported` outlives the context, and the handler runs on this thread only.
     unsafe {
@@ -160,7 +162,7 @@ fn generate<E: From<LlvmError>>(
     module.set_data_layout(&target_machine.get_target_data().get_data_layout());
     build(&context, &module)?;
     let error = |reason: String| LlvmError::Module { name: name.into(), reason };
-    // Code generation of a malformed module may end the process. The renderer makes none: this finds its mistakes.
+    // Code generation of a malformed module may end the process. The renderer should make none; this finds its bugs.
     if cfg!(debug_assertions) || verifies() {
         module.verify().map_err(|message| error(message.to_string()))?;
     }
@@ -178,13 +180,13 @@ fn generate<E: From<LlvmError>>(
     }
 }
 
-/// Does `TINYSPEC_VERIFY` ask for it?
+/// Whether `TINYSPEC_VERIFY` enables the verifier.
 fn verifies() -> bool {
     static VERIFIES: OnceLock<bool> = OnceLock::new();
     *VERIFIES.get_or_init(|| crate::settings::VERIFY.is_on())
 }
 
-/// What [`Machine::generate`] gives.
+/// The output of [`Machine::generate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// An ELF object.
@@ -200,7 +202,7 @@ type Reported = Cell<Option<String>>;
 
 /// Keeps the first error that LLVM reports; without a handler it would end the process.
 extern "C" fn report(info: LLVMDiagnosticInfoRef, place: *mut c_void) {
-    // SAFETY: LLVM hands over a live diagnostic, and the place that `generate` registered.
+    // SAFETY: LLVM passes a live diagnostic, and the cell that `generate` registered.
     unsafe {
         if llvm_sys::core::LLVMGetDiagInfoSeverity(info) != LLVMDSError {
             return;

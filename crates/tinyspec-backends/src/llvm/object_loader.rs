@@ -1,8 +1,8 @@
-//! Places a relocatable ELF object into executable memory of this process.
+//! Loads a relocatable ELF object into executable memory of this process.
 //!
 //! Kernels have code and constants, nothing writable: one anonymous map is filled, relocated, and then made executable
-//! and unwritable. What a kernel may call is a fixed table; an object that asks for more, or that is damaged in any
-//! way that the format shows, is refused.
+//! and read-only. Kernels may call only the functions of a fixed table; objects that refer to others, or that are
+//! visibly damaged, are refused.
 
 mod externals;
 mod relocate;
@@ -16,11 +16,11 @@ use object::read::{SectionIndex, SymbolIndex};
 use relocate::{Place, relocate};
 use std::collections::HashMap;
 
-/// Why an object cannot be placed.
+/// Why an object cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The bytes are no well-formed ELF object.
+    /// The bytes are not a well-formed ELF object.
     #[error("damaged object: {0}")]
     Damaged(String),
     /// The object is for another processor or of another kind.
@@ -32,7 +32,7 @@ pub enum LoadError {
     /// The object refers to a function that kernels may not call.
     #[error("unknown function `{0}`")]
     UnknownSymbol(String),
-    /// The object is linked in a way that the loader does not do.
+    /// The object has a relocation that the loader does not support.
     #[error("unknown relocation {kind} of {machine}")]
     UnknownRelocation {
         /// Its number.
@@ -60,15 +60,15 @@ type Header = FileHeader64<LittleEndian>;
 type Sections<'data> = SectionTable<'data, Header>;
 type Symbols<'data> = SymbolTable<'data, Header>;
 
-/// A jump of 8 bytes, and the address that it reads: stands in for a far function, and is a slot of the table of
-/// addresses (GOT).
+/// A jump of 8 bytes, and the address that it reads: a stub for a far function, and a slot of the global offset table
+/// (GOT).
 const THUNK_BYTES: usize = 16;
-/// What memory is given in.
+/// The granularity of memory maps.
 const PAGE: usize = 4096;
-/// Constants of AVX-512 want 64; nothing wants more than a page.
+/// AVX-512 constants need 64; nothing needs more than a page.
 const GREATEST_ALIGNMENT: u64 = 4096;
 
-/// Where a function is.
+/// The location of a function.
 #[derive(Clone, Copy, Debug)]
 struct Function {
     offset: usize,
@@ -83,7 +83,7 @@ pub struct LoadedObject {
 }
 
 impl LoadedObject {
-    /// Memory of its own: pages of code and constants, and what the system keeps of each map.
+    /// The memory that it takes: pages of code and constants, and the system's data for each map.
     pub fn bytes(&self) -> usize {
         const OF_A_MAP: usize = 512;
         self.map.len().next_multiple_of(PAGE) + OF_A_MAP
@@ -91,12 +91,12 @@ impl LoadedObject {
 }
 
 impl LoadedObject {
-    /// Places `bytes`, an object that LLVM made for this machine.
+    /// Loads `bytes`, an object that LLVM made for this machine.
     ///
     /// # Errors
-    /// When the object is damaged, foreign, or needs what kernels may not have. Nothing of it has run then.
+    /// When the object is damaged, foreign, or needs something that kernels may not use. None of its code has run then.
     pub fn load(bytes: &[u8]) -> Result<LoadedObject, LoadError> {
-        // The parser reads in place and wants its tables aligned.
+        // The parser reads in place and needs aligned tables.
         let aligned = Aligned::copy(bytes);
         let data = aligned.bytes();
         let header = Header::parse(data)?;
@@ -141,12 +141,12 @@ impl LoadedObject {
         self.functions.keys().map(String::as_str)
     }
 
-    /// Bytes of memory in use.
+    /// The bytes in use.
     pub fn len(&self) -> usize {
         self.map.len()
     }
 
-    /// Holds no code.
+    /// Whether it holds no code.
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }
@@ -191,7 +191,7 @@ fn is_loaded(section: &SectionHeader64<LittleEndian>) -> bool {
     section.sh_flags(ENDIAN).0 & elf::SHF_ALLOC.0 != 0 && section.sh_size(ENDIAN) != 0
 }
 
-/// Relocations that apply to the section `index`; none when `section` is no table of relocations.
+/// The relocations in `section`, and the section that they apply to; no relocations if it is not a relocation table.
 fn relocations<'data>(
     section: &SectionHeader64<LittleEndian>,
     data: &'data [u8],
@@ -205,9 +205,9 @@ fn relocations<'data>(
     }
 }
 
-/// Where everything goes in the map.
+/// The layout of the map.
 struct Layout {
-    /// Start of each section that is loaded.
+    /// The start of each loaded section.
     sections: Vec<Option<usize>>,
     /// Start of the thunk of each symbol that needs one.
     thunks: HashMap<SymbolIndex, usize>,
@@ -230,7 +230,7 @@ impl Layout {
             if !alignment.is_power_of_two() || alignment > GREATEST_ALIGNMENT {
                 return Err(damaged("alignment of a section"));
             }
-            // The size is that of bytes in the file, so no sum below can overflow.
+            // The size is bounded by that of the file, so no sum below can overflow.
             let size = section.data(ENDIAN, data)?.len();
             let start = layout.bytes.next_multiple_of(alignment as usize);
             layout.sections[index.0] = Some(start);
@@ -256,7 +256,7 @@ impl Layout {
     }
 }
 
-/// Addresses of symbols once everything has its place.
+/// The addresses of symbols in the map.
 struct Addresses<'a, 'data> {
     base: u64,
     layout: &'a Layout,
@@ -275,7 +275,7 @@ impl Addresses<'_, '_> {
         Ok(self.base + self.offset_of(index, symbol)? as u64)
     }
 
-    /// Offset in the map of a symbol that the object defines.
+    /// The offset in the map of a defined symbol.
     fn offset_of(&self, index: SymbolIndex, symbol: &Sym64<LittleEndian>) -> Result<usize, LoadError> {
         let section =
             self.symbols.symbol_section(ENDIAN, symbol, index)?.ok_or_else(|| damaged("symbol without section"))?;

@@ -1,11 +1,11 @@
-//! Tells `perf` the names of kernels: with `TINYSPEC_PERF_MAP=1` each placed function is a line of `/tmp/perf-PID.map`.
+//! Tells `perf` the names of kernels: with `TINYSPEC_PERF_MAP=1` each loaded function is a line of `/tmp/perf-PID.map`.
 
 use std::io::Write;
 use std::sync::LazyLock;
 
 static ENABLED: LazyLock<bool> = LazyLock::new(|| crate::settings::PERF_MAP.is_on());
 
-/// Notes functions, given as address, size and name. A map that cannot be written only leaves a profile without names.
+/// Records functions, given as address, size and name. If the map cannot be written, the profile just lacks names.
 pub(super) fn note<'a>(functions: impl Iterator<Item = (usize, usize, &'a str)>) {
     if !*ENABLED {
         return;

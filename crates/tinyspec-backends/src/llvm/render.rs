@@ -40,15 +40,15 @@ use tinyspec_ir::{Builder, DType, Dim, Graph, NodeId, Op};
 /// The most nodes per basic block. In a block of 2000 scalar nodes, LLVM spends half of its time on scheduling.
 const LONGEST_BLOCK: usize = 512;
 
-/// The symbol of a kernel: its name, in the characters that every tool takes.
+/// The symbol of a kernel: its name, in characters that every tool accepts.
 pub(super) fn symbol(kernel: &LinearKernel) -> String {
     let name: String =
         kernel.name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
-    // A name of its own: `memcpy` would be taken for the library's.
+    // The prefix avoids clashes: a kernel `memcpy` would be taken for the library's.
     format!("kernel_{name}")
 }
 
-/// Adds the kernel's function to `module`, in a section of its own where it is given one. `is_located` asks for [`Locations`].
+/// Adds the kernel's function to `module`, in its own section if one is given. `is_located` asks for [`Locations`].
 pub(super) fn render<'context>(
     context: &'context Context,
     module: &Module<'context>,
@@ -94,7 +94,7 @@ pub(super) fn render<'context>(
     if customs > 0 { custom::inline(module, customs) } else { Ok(()) }
 }
 
-/// What code is for. What is a family's alone is in a module of its own.
+/// A family of targets. Code specific to a family is in a separate module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Family {
     Cpu,
@@ -117,29 +117,30 @@ struct Renderer<'a, 'context> {
     emit: Emitter<'context>,
     locations: Option<Locations<'context>>,
     entry: Block,
-    /// By node.
+    /// The values of nodes.
     values: Vec<Option<Placed>>,
-    /// Nodes whose values are needed as they are: of most sums only addresses are made, in another order.
+    /// Nodes whose values are needed themselves: most sums are only parts of addresses, which are computed in another
+    /// order.
     demanded: Vec<bool>,
-    /// Loops and conditions that are open, outermost first.
+    /// The open loops and conditions, outermost first.
     levels: Vec<Level>,
     registers: Registers,
     addresses: Addresses,
-    /// Of gates: whether they are open for all lanes.
+    /// For gates, whether they are open for all lanes.
     whole: FxHashMap<NodeId, Placed>,
     /// Start of each buffer, by node.
     bases: FxHashMap<NodeId, Value>,
-    /// Vectors of lanes of two others: how many such are behind each other.
+    /// For each shuffle, the depth of the chain of shuffles that it ends.
     shuffles: FxHashMap<NodeId, u32>,
-    /// A non-temporal store was made.
+    /// Whether a non-temporal store was emitted.
     streams: bool,
     /// Nodes rendered since a block was last split.
     length: usize,
-    /// Memory on the stack that accesses behind closed gates use, made for the first of them.
+    /// Stack memory for accesses with closed gates, allocated on first use.
     dummy: Option<Value>,
     context: &'context Context,
     module: &'a Module<'context>,
-    /// The user's own code: a function each, without its name.
+    /// Custom code: a function each, without its name.
     customs: Vec<String>,
 }
 
@@ -166,12 +167,12 @@ impl Renderer<'_, '_> {
         Ok(())
     }
 
-    /// Is code for x86-64 made?
+    /// Whether the code is for x86-64.
     fn is_x86(&self) -> bool {
         self.target.isa.as_ref().is_some_and(|isa| isa.architecture == Architecture::X86_64)
     }
 
-    /// Instructions in their order.
+    /// Emits instructions in order.
     fn sequence(&mut self, instructions: &[NodeId]) -> Result<()> {
         let mut position = 0;
         while let Some(&node) = instructions.get(position) {
@@ -202,9 +203,9 @@ impl Renderer<'_, '_> {
             Op::AtomicAdd => self.atomic_add(node),
             Op::Barrier => self.barrier(),
             Op::Ins if let Some(hint) = Instruction::hint_of(self.graph, node) => self.hint(node, hint),
-            // Places are resolved where they are used.
+            // Addresses are resolved where they are used.
             Op::Param | Op::Buffer | Op::After | Op::Group | Op::Sink | Op::Shrink => Ok(()),
-            // Nor is a lane taken out before somebody asks for it.
+            // A lane is extracted where it is used.
             Op::Index => Ok(()),
             // Shapes.
             Op::Stack if self.graph.dtype(node) == DType::Index => Ok(()),
@@ -224,25 +225,26 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// Is it memory or a register, and not a value?
+    /// Whether it is memory or a register, rather than a value.
     fn is_place(&self, node: NodeId) -> bool {
         matches!(self.graph.op(behind_after(self.graph, node)), Op::Param | Op::Buffer)
     }
 
-    /// Computes a node without effects in the outermost loop that has all of its operands; inside an If, it stays in the If.
+    /// Computes a pure node in the outermost loop that has all of its operands; inside an If, it stays in the If.
     fn pure(&mut self, node: NodeId) -> Result<()> {
         if self.values[node.index()].is_some() {
             return Ok(());
         }
         let mut depth = 0;
-        // The second source of a Reshape or Expand is a shape; the first one of a Custom is what its code stands for.
+        // The second source of a Reshape or Expand is a shape; the first one of a Custom is the value that its code
+        // computes.
         let sources = self.graph.sources(node);
         let operands = match self.graph.op(node) {
             Op::Reshape | Op::Expand => &sources[..1],
             Op::Custom => &sources[1..],
             _ => sources,
         };
-        // A vector of lanes of others is a shuffle of those.
+        // A vector of other vectors' lanes is a shuffle.
         let operands: Vec<NodeId> = match self.graph.op(node) {
             Op::Stack => operands.iter().map(|&lane| self.vector_of(lane)).collect(),
             _ => self.difference(node).map_or_else(|| operands.to_vec(), |operands| operands.to_vec()),
@@ -258,7 +260,7 @@ impl Renderer<'_, '_> {
         Ok(())
     }
 
-    /// The vector that a value is a lane of, else the value itself.
+    /// The vector that a value is a lane of, or else the value itself.
     fn vector_of(&self, node: NodeId) -> NodeId {
         let is_lane = self.graph.op(node) == Op::Index && !self.is_place(self.graph.source(node, 0));
         if is_lane { self.graph.source(node, 0) } else { node }
@@ -285,7 +287,7 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// Emits at the depth of loops given: before the loop that is open there.
+    /// Emits at this loop depth: before the loop that is open there.
     fn at_depth<T>(&mut self, depth: usize, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let Some(level) = self.levels.get(depth) else { return body(self) };
         let current = self.emit.block();
@@ -300,11 +302,11 @@ impl Renderer<'_, '_> {
         if let Some(placed) = self.values[node.index()] {
             return Ok(placed);
         }
-        // A value that waits for an effect is the value.
+        // An After of a value is the value.
         if self.graph.op(node) == Op::After && !self.is_place(node) {
             return self.placed(self.graph.source(node, 0));
         }
-        // Constants, and vectors of them, are written where they are used.
+        // Constants, and vectors of them, are emitted where they are used.
         let constant = |node: &NodeId| self.graph.op(*node) == Op::Const;
         if constant(&node) || self.graph.op(node) == Op::Stack && self.graph.sources(node).iter().all(constant) {
             let value = self.compute(node)?;
@@ -312,7 +314,7 @@ impl Renderer<'_, '_> {
             self.values[node.index()] = Some(placed);
             return Ok(placed);
         }
-        // Lanes are taken out where they are used.
+        // Lanes are extracted where they are used.
         if self.graph.op(node) == Op::Index && !self.is_place(self.graph.source(node, 0)) {
             return self.on_demand(node);
         }
@@ -337,7 +339,7 @@ impl Renderer<'_, '_> {
         Ok(self.placed(node)?.value)
     }
 
-    /// The value in as many lanes as its user has.
+    /// The value, broadcast to as many lanes as its user has.
     fn value_in(&mut self, node: NodeId, lanes: u32) -> Result<Value> {
         let value = self.value(node)?;
         self.emit.splat(value, lanes)

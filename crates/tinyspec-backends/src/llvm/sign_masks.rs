@@ -37,9 +37,9 @@ struct Moves {
     of_words: bool,
     /// `vpmovmskb`.
     of_bytes: bool,
-    /// One of them reads a register that it cannot encode.
+    /// Whether one of them reads a register that it cannot encode.
     is_beyond: bool,
-    /// The code also shifts masks.
+    /// Whether the code also shifts masks.
     is_beside_shift: bool,
 }
 
@@ -59,7 +59,7 @@ impl Moves {
         moves
     }
 
-    /// Constants may look like an instruction; then the code is generated again without need.
+    /// Constants may look like an instruction; then the code is generated again unnecessarily.
     fn of_object(object: &[u8]) -> Moves {
         let mut moves = Moves::default();
         for bytes in object.windows(5) {

@@ -1,7 +1,7 @@
-//! An object of several kernels, taken apart: each gets its own code, and the constants that this refers to.
+//! Splits an object of several kernels: each gets its own code, and the constants that this refers to.
 //!
-//! What the code generator does once a module takes as long as a small kernel, so several share one; but each is kept on
-//! disk, loaded and dropped alone.
+//! The per-module overhead of the code generator is that of a small kernel, so several share a module; but each is
+//! cached, loaded and dropped separately.
 
 use object::read::elf::ElfFile64;
 use object::write::{Object, Relocation, SectionId, Symbol, SymbolId, SymbolSection};
@@ -37,7 +37,7 @@ fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// An object in the making.
+/// An object under construction.
 struct Part<'a, 'data> {
     file: &'a File<'data>,
     object: Object<'data>,

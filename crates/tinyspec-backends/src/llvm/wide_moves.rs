@@ -1,10 +1,10 @@
-//! Mends a mistake of LLVM 22 on AMD's chips of gfx9 (seen on gfx90a and gfx942): a constant of f64 in scalar registers
-//! becomes one `s_mov_b64`, which has room for 32 bits, and its upper word is lost. In assembler text the constant is whole:
-//! there the move becomes two, and the text is assembled.
+//! Works around a bug of LLVM 22 for AMD's gfx9 chips (seen on gfx90a and gfx942): an f64 constant in scalar registers
+//! becomes one `s_mov_b64`, which can only encode 32 bits, so its upper word is lost. Assembler text has the whole
+//! constant: there the move is split in two, and the text is assembled.
 
 use crate::processor::{Architecture, Isa};
 
-/// Does the object hold a move of 64 bits whose constant is a word of zeros? That of 0 itself has a shorter form.
+/// Whether the object contains a 64-bit move with a literal constant of 0. A move of 0 itself has a shorter encoding.
 pub(super) fn is_broken(isa: &Isa, object: &[u8]) -> bool {
     const MOVE: u32 = 0xbe80_01ff;
     /// The register of the result.
@@ -23,7 +23,7 @@ pub(super) fn is_broken(isa: &Isa, object: &[u8]) -> bool {
     false
 }
 
-/// The text with such moves as two.
+/// The text with such moves split in two.
 pub(super) fn mended(assembly: &str) -> String {
     let mut text = String::with_capacity(assembly.len() + 256);
     for line in assembly.lines() {

@@ -1,4 +1,4 @@
-//! The processor that this program runs on.
+//! The host processor.
 
 use super::{Architecture, Isa, Numbers, Processor, table};
 use crate::Rates;
@@ -7,7 +7,7 @@ use tinyspec_ir::DType;
 
 pub(super) const NAME: &str = "native";
 
-/// Tests each named feature at run time, giving those present.
+/// Tests each named feature at run time, and returns those present.
 #[cfg(target_arch = "x86_64")]
 macro_rules! present {
     ($($name:tt)*) => { [$(($name, std::arch::is_x86_feature_detected!($name))),*] };
@@ -34,12 +34,12 @@ pub(super) fn features() -> &'static [&'static str] {
     })
 }
 
-/// Threads that this process may run at once.
+/// The number of threads that this process may run in parallel.
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The host. It is looked at once: the caches alone are a hundred calls of the system.
+/// The host. It is detected once: the caches alone take a hundred system calls.
 pub(super) fn processor() -> Processor {
     static HOST: OnceLock<Processor> = OnceLock::new();
     HOST.get_or_init(look).clone()
@@ -71,7 +71,7 @@ fn look() -> Processor {
     }
 }
 
-/// How [`model`] begins on processors of Intel: the letters of `GenuineIntel`, as CPUID gives them.
+/// The prefix of [`model`] on Intel processors: the letters of `GenuineIntel` in CPUID.
 const INTEL: &str = "756e6547";
 
 /// The rates of the processor in the table that has this model.
@@ -81,8 +81,8 @@ fn rates(model: &str) -> Rates {
     row.map_or(Rates::TYPICAL, |row| row.rates)
 }
 
-/// Family and model of what [`model`] gives, extensions included; implementer and part number on AArch64. No two vendors share the
-/// families of the table.
+/// Family and model, including extensions, from the text of [`model`]; on AArch64, implementer and part number. No two
+/// vendors share a family in the table.
 fn family_and_model(model: &str) -> Option<(u32, u32)> {
     if cfg!(target_arch = "x86_64") {
         let signature = u32::from_str_radix(model.rsplit('-').next()?, 16).ok()?;
@@ -105,13 +105,13 @@ fn model() -> String {
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
-        // The main identification register of AArch64, where the system shows it.
+        // AArch64's main identification register, if the system exposes it.
         std::fs::read_to_string("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1")
             .map_or_else(|_| "unknown".into(), |text| text.trim().into())
     }
 }
 
-/// Size of the data cache of this level, as the processor tells it, else Linux.
+/// The size of the data cache of this level, as reported by the processor, else by Linux.
 fn cache_bytes(level: u32) -> Option<usize> {
     if let Some(bytes) = crate::cpuid::data_cache(level) {
         return Some(bytes);

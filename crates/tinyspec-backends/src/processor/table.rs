@@ -1,12 +1,12 @@
-//! The named processors, one a row.
+//! The named processors, one per row.
 
 use super::{Architecture, Isa, Numbers, Processor};
 use crate::Rates;
 use tinyspec_ir::DType;
 
-/// One of them.
+/// A row of the table.
 pub(super) struct Row {
-    /// Our name, which is LLVM's too.
+    /// Its name, which is also LLVM's.
     pub name: &'static str,
     architecture: Architecture,
     features: &'static [&'static [&'static str]],
@@ -15,7 +15,7 @@ pub(super) struct Row {
     multiply_adds: usize,
     dots: &'static [DType],
     numbers: Numbers,
-    /// How fast a core works.
+    /// Throughput and bandwidth of a core.
     pub rates: Rates,
     /// CPUID families, each with its first and last model; on AArch64 implementers and part numbers.
     models: &'static [(u32, [u32; 2])],
@@ -26,10 +26,10 @@ const V3: &[&str] =
     &["sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi1", "bmi2", "lzcnt", "movbe"];
 /// What x86-64-v4 adds.
 const V4: &[&str] = &["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"];
-/// What AVX-512 has had since Ice Lake and Zen 4.
+/// The extensions of AVX-512 since Ice Lake and Zen 4.
 const WORDS: &[&str] =
     &["avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512bitalg", "avx512vpopcntdq", "avx512ifma", "avx512bf16", "gfni"];
-/// Beside the levels, on all processors of the table.
+/// Features beyond the levels, on all processors of the table.
 const CRYPTO: &[&str] = &["sha", "adx", "vaes", "vpclmulqdq"];
 /// What Neoverse V2 has beyond Armv8.0.
 const NEOVERSE: &[&str] = &["neon", "fp16", "fhm", "dotprod", "bf16", "i8mm", "lse", "rdm", "fcma", "sve", "sve2"];
@@ -61,7 +61,7 @@ impl Row {
         }
     }
 
-    /// Is this its family and model?
+    /// Whether this is its family and model.
     pub fn is_model(&self, family: u32, model: u32) -> bool {
         let matches = |&(own, [first, last]): &(u32, [u32; 2])| own == family && (first..=last).contains(&model);
         self.models.iter().any(matches)

@@ -1,18 +1,19 @@
-//! Memory in large blocks: drivers take long to give memory, and wait for all work before they take it back. All work of a
-//! device goes through one stream, in order, so what one tensor lets go the next may have at once.
+//! Suballocates memory from large blocks: drivers take long to allocate memory, and wait for all work before they free
+//! it. All work of a device goes through one stream, in order, so freed memory can be reused at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Every piece begins at a multiple of this, which is what drivers align memory to.
+/// The alignment of every piece, which is that of drivers.
 const GRANULE: usize = 256;
-/// Pieces up to this size share blocks.
+/// The largest pieces that share blocks.
 const SHARED: usize = 16 << 20;
-/// Bytes of a block that is shared.
+/// The size of a shared block.
 const BLOCK: usize = 32 << 20;
-/// Larger pieces have blocks of their own, of multiples of this.
+/// Larger pieces have blocks of their own, whose sizes are multiples of this.
 const PAGE: usize = 2 << 20;
 
-/// What a driver gave, and which parts of it are free. Addresses alone: nothing here asks the driver.
+/// The blocks that a driver has allocated, and their free parts. This is bookkeeping only: nothing here calls the
+/// driver.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
     /// Bytes of each block.
@@ -23,18 +24,18 @@ pub(super) struct Blocks {
     sizes: BTreeSet<(usize, u64)>,
 }
 
-/// Bytes of the block that a piece is taken from where no free part will do; none where no memory is as large.
+/// The size of the block to allocate for a piece if no free part is large enough; `None` if no memory is that large.
 pub(super) fn block_of(bytes: usize) -> Option<usize> {
     if bytes <= SHARED { Some(BLOCK) } else { bytes.checked_next_multiple_of(PAGE) }
 }
 
-/// Bytes that a piece takes of its block: none is empty.
+/// The bytes that a piece takes up in its block, at least one granule.
 pub(super) fn piece_of(bytes: usize) -> Option<usize> {
     bytes.max(1).checked_next_multiple_of(GRANULE)
 }
 
 impl Blocks {
-    /// The smallest free part that holds a piece.
+    /// Takes the smallest free part that holds a piece.
     pub fn take(&mut self, piece: usize) -> Option<u64> {
         let &(bytes, address) = self.sizes.range((piece, 0)..).next()?;
         self.remove(address, bytes);
@@ -44,7 +45,7 @@ impl Blocks {
         Some(address)
     }
 
-    /// A piece is free again.
+    /// Frees a piece.
     pub fn give(&mut self, mut address: u64, mut piece: usize) {
         let Some((&block, &bytes)) = self.blocks.range(..=address).next_back() else { return };
         let (before, behind) =
@@ -59,13 +60,13 @@ impl Blocks {
         self.insert(address, piece);
     }
 
-    /// A block that the driver gave, all of it free.
+    /// Adds a new block, all of it free.
     pub fn add(&mut self, address: u64, bytes: usize) {
         self.blocks.insert(address, bytes);
         self.insert(address, bytes);
     }
 
-    /// Forgets the blocks of which nothing is used: they go back to the driver.
+    /// Removes the unused blocks, which go back to the driver.
     pub fn take_unused(&mut self) -> Vec<u64> {
         let is_unused = |&(address, bytes): &(&u64, &usize)| self.free.get(address) == Some(bytes);
         let unused: Vec<(u64, usize)> =
@@ -77,7 +78,7 @@ impl Blocks {
         unused.into_iter().map(|(address, _)| address).collect()
     }
 
-    /// Forgets all blocks.
+    /// Removes all blocks.
     pub fn take_all(&mut self) -> Vec<u64> {
         std::mem::take(self).blocks.into_keys().collect()
     }

@@ -9,7 +9,7 @@ use super::staging::CHUNK;
 use super::{Failure, Vendor};
 
 impl<V: Vendor> Shared<V> {
-    /// Copies host bytes; they are the caller's again at once.
+    /// Copies host bytes, which the caller may change once this returns.
     ///
     /// # Safety
     /// `to` is the address of so many bytes of this device's memory.
@@ -53,7 +53,7 @@ impl<V: Vendor> Shared<V> {
             // SAFETY: as in `write`.
             self.driver.check(unsafe { functions.download(memory.cast(), from, length, self.stream()) })?;
             self.in_transit(functions, &mut staging, piece)?;
-            // Of two pieces at a time neither is used again: there are four.
+            // Two pieces are in use at a time. The ring holds four, so neither is overwritten.
             if let Some((memory, chunk)) = before.replace((memory, chunk)) {
                 self.arrive(functions, &staging, 1)?;
                 // SAFETY: the transfer to this piece, which is as long, is done, and no other has begun.
@@ -68,7 +68,7 @@ impl<V: Vendor> Shared<V> {
         self.land(functions)
     }
 
-    /// Enqueues a copy between two places of this device's memory.
+    /// Enqueues a copy within this device's memory.
     ///
     /// # Safety
     /// There are so many bytes at both addresses.
@@ -78,8 +78,8 @@ impl<V: Vendor> Shared<V> {
         self.driver.check(unsafe { functions.copy(to, from, bytes, self.stream()) })
     }
 
-    /// Enqueues a copy from another device's memory, behind what that device has to do before; gives the mark that it must wait
-    /// for before it uses the memory again.
+    /// Enqueues a copy from another device's memory, after the work enqueued there. Returns the event that the other
+    /// device must wait for before it reuses the memory.
     ///
     /// # Safety
     /// There are so many bytes at both addresses.

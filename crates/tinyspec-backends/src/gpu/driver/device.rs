@@ -1,4 +1,4 @@
-//! An open device: its stream, memory, code, and what becomes of it after a fault.
+//! An open device: its stream, memory and code, and its state after a fault.
 
 use super::blocks::{Blocks, block_of, piece_of};
 use super::events::Event;
@@ -20,20 +20,20 @@ pub(super) struct Shared<V: Vendor> {
     stream: usize,
     blocks: Mutex<Blocks>,
     pub(super) staging: Mutex<Staging>,
-    /// Those that nobody uses.
+    /// Unused events.
     pub(super) events: Mutex<Vec<Event>>,
     pub(super) flight: Mutex<Flight>,
-    /// Why nothing works any more.
+    /// Why the device is lost.
     lost: OnceLock<BackendError>,
 }
 
 impl<V: Vendor> Drop for Shared<V> {
     fn drop(&mut self) {
         let Ok(functions) = self.bind() else { return };
-        // What a lost device held is gone with it; these calls fail then.
+        // On a lost device these calls fail, and everything that it held is gone.
         let _ = self.wait(functions);
         for address in self.blocks().take_all() {
-            // SAFETY: the driver gave it, and nobody has memory of this device any more.
+            // SAFETY: the driver allocated it, and no memory of this device is in use.
             let _ = unsafe { functions.free(address) };
         }
         self.unpin(functions);
@@ -81,8 +81,8 @@ impl<V: Vendor> Shared<V> {
         self.land(functions)
     }
 
-    /// Makes the last use of a handle or an address once the work that may use it is done. Nobody learns of a failure, and
-    /// what a lost device held is gone.
+    /// Releases a handle or an address once the work that may use it is done. Failures are ignored; on a lost device it
+    /// is gone anyway.
     pub fn give_back(&self, last: impl FnOnce(&Functions) -> Called) {
         if self.lost.get().is_none()
             && let Ok(functions) = self.bind()
@@ -96,7 +96,7 @@ impl<V: Vendor> Shared<V> {
         self.lost.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// The error of a failed call; `refused` makes it where the call had no effect and the device goes on.
+    /// The error of a failed call; `refused` makes it if the call had no effect and the device still works.
     pub fn failed(&self, failure: Failure, refused: impl FnOnce(Failure) -> BackendError) -> BackendError {
         if failure.kind != FailureKind::Lost {
             return refused(failure);
@@ -122,7 +122,7 @@ impl<V: Vendor> Shared<V> {
         BackendError::Device { device: self.name.clone(), reason: failure.to_string() }
     }
 
-    /// Memory of a block, which the driver is asked for where nothing free is as large.
+    /// Allocates memory from a block; the driver allocates a new block if no free part is large enough.
     pub fn allocate(&self, bytes: usize) -> Result<u64, Failure> {
         let functions = self.bind()?;
         let sizes = piece_of(bytes).and_then(|piece| Some((piece, block_of(piece)?)));
@@ -131,7 +131,7 @@ impl<V: Vendor> Shared<V> {
         if let Some(address) = blocks.take(piece) {
             return Ok(address);
         }
-        // What is unused may be what is missing, and so may the rest of a block.
+        // Freeing unused blocks may help, and so may a block of the exact size.
         let given = self.new_block(functions, block).map(|address| (address, block)).or_else(|failure| {
             if failure.kind != FailureKind::Memory {
                 return Err(failure);
@@ -144,7 +144,7 @@ impl<V: Vendor> Shared<V> {
         blocks.take(piece).ok_or_else(|| self.driver.failure(self.driver.no_memory()))
     }
 
-    /// Ends the use of memory. What is enqueued may still use it: who has it next enqueues behind that.
+    /// Frees memory. Enqueued work may still use it; the next owner's work is enqueued after that.
     pub fn free(&self, address: u64, bytes: usize) {
         if let Some(piece) = piece_of(bytes) {
             self.blocks().give(address, piece);
@@ -165,12 +165,12 @@ impl<V: Vendor> Shared<V> {
             let _ = self.wait(functions);
         }
         for address in unused {
-            // SAFETY: the driver gave it, and nobody has memory there.
+            // SAFETY: the driver allocated it, and none of it is in use.
             let _ = unsafe { functions.free(address) };
         }
     }
 
-    /// Bytes that are free, those of blocks among them, and all that there are.
+    /// Free bytes, including those in blocks, and the total.
     pub fn free_memory(&self) -> Option<(usize, usize)> {
         let (functions, mut free, mut total) = (self.bind().ok()?, 0, 0);
         // SAFETY: both are written to local variables.
@@ -178,7 +178,7 @@ impl<V: Vendor> Shared<V> {
         Some((free + self.blocks().unused(), total))
     }
 
-    /// Loads code that holds one kernel; errors are in words.
+    /// Loads code that holds one kernel; errors are messages.
     pub fn load(&self, code: &[u8]) -> Result<Loaded, String> {
         let functions = self.bind().map_err(|failure| failure.to_string())?;
         let entry: CString = self.driver.vendor.entry(code)?;

@@ -1,4 +1,4 @@
-//! Marks in a stream.
+//! Events in a stream.
 
 use super::device::Shared;
 use super::{Failure, Functions, Handle, NOT_READY, Vendor, flag};
@@ -6,13 +6,13 @@ use std::ptr;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-/// A mark in the stream of a device, which happens when all before it is done. It is used again: whoever has waited for it,
-/// or made others wait, gives it back.
+/// An event in the stream of a device, which happens when everything before it is done. Events are reused: they are
+/// given back after waiting for them.
 #[derive(Debug)]
 pub(super) struct Event(usize);
 
 impl<V: Vendor> Shared<V> {
-    /// Marks what is enqueued up to now.
+    /// Records an event after everything enqueued so far.
     pub fn mark(&self, functions: &Functions) -> Result<Event, Failure> {
         let known = self.events.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let event = match known {
@@ -35,7 +35,7 @@ impl<V: Vendor> Shared<V> {
         }
     }
 
-    /// Has it happened?
+    /// Whether it has happened.
     pub fn has_happened(&self, functions: &Functions, event: &Event) -> Result<bool, Failure> {
         // SAFETY: an event lives as long as `self`.
         let called = unsafe { functions.ask(event.0 as Handle) };
@@ -48,13 +48,13 @@ impl<V: Vendor> Shared<V> {
         self.driver.check(unsafe { functions.wait_for_event(event.0 as Handle) })
     }
 
-    /// What is enqueued here from now on waits for an event, maybe of another device.
+    /// Lets everything enqueued here from now on wait for an event, possibly of another device.
     pub fn wait_in_stream(&self, functions: &Functions, event: &Event) -> Result<(), Failure> {
         // SAFETY: as above.
         self.driver.check(unsafe { functions.order(self.stream(), event.0 as Handle, 0) })
     }
 
-    /// How long the device takes for what is enqueued meanwhile, by its own clock.
+    /// How long the device takes for what `work` enqueues, by its own clock.
     pub fn timed(&self, work: &mut dyn FnMut()) -> Result<Duration, Failure> {
         let functions = self.bind()?;
         let mut events = [ptr::null_mut(); 2];
@@ -83,7 +83,7 @@ impl<V: Vendor> Shared<V> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
     }
 
-    /// Nothing is enqueued any more.
+    /// Called when nothing is enqueued any more.
     pub(super) fn destroy_events(&mut self, functions: &Functions) {
         for event in self.events.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
             // SAFETY: the driver made it, and it is destroyed once.

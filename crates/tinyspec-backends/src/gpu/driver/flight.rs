@@ -1,4 +1,4 @@
-//! What was enqueued and is not known to be done: when a call says that a kernel has failed, it was one of these.
+//! Launches that may not be finished: if a call reports that a kernel has failed, it was one of these.
 
 use super::device::Shared;
 use super::events::Event;
@@ -6,15 +6,15 @@ use super::{Failure, Functions, Vendor};
 use std::collections::VecDeque;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-/// Lists of launches that wait at a time: whoever enqueues more waits for the oldest.
+/// The most batches in flight; before enqueuing another one, the oldest is waited for.
 const MOST: usize = 64;
-/// So many kernels are named of those that may have failed.
+/// How many of the kernels that may have failed are named.
 const TOLD: usize = 6;
 
 #[derive(Debug, Default)]
 pub(super) struct Flight {
     batches: VecDeque<Batch>,
-    /// Launched, and not marked yet.
+    /// Launched since the last event.
     open: Vec<Launched>,
 }
 
@@ -42,12 +42,12 @@ impl std::fmt::Display for Launched {
 }
 
 impl Flight {
-    /// All marks, where nobody waits for them any more.
+    /// Takes all events, which nobody waits for any more.
     pub fn events(&mut self) -> Vec<Event> {
         self.batches.drain(..).map(|batch| batch.done).collect()
     }
 
-    /// The kernels of which one has failed: the oldest, and in words the others.
+    /// The kernels of which one has failed: the oldest, and a description of the others.
     pub fn suspects(&mut self) -> Option<(Launched, String)> {
         let mut all = self.batches.drain(..).flat_map(|batch| batch.launched).chain(self.open.drain(..));
         let first = all.next()?;
@@ -74,7 +74,7 @@ impl<V: Vendor> Shared<V> {
         self.flight().open.push(launched);
     }
 
-    /// What was launched since the last time is one list.
+    /// Closes the current batch.
     pub fn close(&self, functions: &Functions) -> Result<(), Failure> {
         let mut flight = self.flight();
         if !flight.open.is_empty() {
@@ -85,7 +85,7 @@ impl<V: Vendor> Shared<V> {
         Ok(())
     }
 
-    /// Forgets what is done. Waits where too much is not.
+    /// Removes finished batches, and waits if there are too many others.
     pub fn land(&self, functions: &Functions) -> Result<(), Failure> {
         let mut flight = self.flight();
         while let Some(batch) = flight.batches.front() {

@@ -1,5 +1,5 @@
-//! The functions of a driver, by what they do. Those of CUDA and HIP differ in their names; where they differ in more, a
-//! vendor has a table of its own.
+//! The functions of a driver that differ between CUDA and HIP only in their names. For others, each vendor has a table
+//! of its own.
 
 use super::{Called, Handle, Library};
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -75,7 +75,7 @@ macro_rules! functions {
 pub(in super::super) use functions;
 
 functions! {
-    /// Addresses of a device's memory are numbers here; HIP's are pointers, which are passed in the same way.
+    /// Addresses of device memory are numbers here; HIP declares them as pointers, which are passed in the same way.
     Functions named by Names {
         initialise(flags: c_uint);
         version(version: *mut c_int);

@@ -16,11 +16,11 @@ pub(in super::super) struct Library {
 /// Where to look for the library of a driver.
 #[derive(Debug)]
 pub(in super::super) struct Search {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub driver: &'static str,
-    /// The variable that names the library or its folder: where it is set, nothing else is tried.
+    /// The variable that names the library or its folder. If it is set, nothing else is tried.
     pub variable: &'static str,
-    /// Names and files, in their order; the first is that of the file in a folder.
+    /// Names and files to try, in order; the first is the file name within a folder.
     pub names: &'static [&'static str],
     pub help: &'static str,
 }
@@ -38,7 +38,7 @@ impl Search {
             match unsafe { libloading::Library::new(&path) } {
                 Ok(library) => return Ok(Library { path, library: ManuallyDrop::new(library) }),
                 Err(error) => {
-                    // Why is behind the error: no such file, another machine's code, a library that it needs.
+                    // The reason is the error's source: no such file, code for another machine, a missing dependency.
                     let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
                     attempts.push(Attempt { library: path, reason });
                 }

@@ -1,4 +1,4 @@
-//! A device behind a driver as a runtime: memory, code, lists of launches.
+//! The runtime of a device behind a driver: memory, code, launches.
 
 use super::device::{Loaded, Shared};
 use super::flight::Launched;
@@ -13,10 +13,10 @@ use std::ptr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The GPU to which a driver gives this number, and what runs kernels on it. The driver is opened for the first device.
+/// The GPU with this number in a driver, and its runtime. The driver is opened for the first device.
 ///
 /// # Errors
-/// When there is no driver or no such device, or one for which no code is made.
+/// When there is no driver or no such device, or no code can be generated for it.
 pub(in super::super) fn open<V: Vendor>(
     driver: &'static OnceLock<Result<Driver<V>, DriverError>>,
     name: &str,
@@ -58,7 +58,7 @@ impl<V: Vendor> DeviceRuntime<V> {
         })
     }
 
-    /// Copies from another device. Which of the two fails is told apart.
+    /// Copies from another device. Errors name the device that failed.
     ///
     /// # Safety
     /// There are so many bytes at both addresses.
@@ -84,7 +84,7 @@ impl<V: Vendor> DeviceRuntime<V> {
         if launch.grid.count() == 0 {
             return Ok(());
         }
-        // Behind the buffers a CPU's kernel finds a table of the named dims; here each is a parameter.
+        // A CPU's kernel finds a table of the named dims after its buffers; here each dim is a parameter.
         let given = launch.buffers.len() - usize::from(!launch.dims.is_empty()).min(launch.buffers.len());
         let mut values: SmallVec<[u64; 24]> = SmallVec::new();
         for &index in &launch.buffers[..given] {
@@ -104,7 +104,7 @@ impl<V: Vendor> DeviceRuntime<V> {
     }
 }
 
-// SAFETY: memory is the driver's, which gives none twice; kernels get the buffers of their launch.
+// SAFETY: memory comes from the driver, which allocates none twice; kernels get the buffers of their launch.
 unsafe impl<V: Vendor> Runtime for DeviceRuntime<V> {
     fn allocate(&self, bytes: usize) -> Result<Arc<dyn Memory>, BackendError> {
         self.shared.check()?;
@@ -199,7 +199,7 @@ struct DeviceMemory<V: Vendor> {
     bytes: usize,
 }
 
-// SAFETY: the piece is the value's own until it is dropped, and stays where it is.
+// SAFETY: the value owns the piece until it is dropped, and the piece never moves.
 unsafe impl<V: Vendor> Memory for DeviceMemory<V> {
     fn len(&self) -> usize {
         self.bytes
@@ -235,7 +235,7 @@ impl<V: Vendor> Program for DeviceProgram<V> {
 
 impl<V: Vendor> Drop for DeviceProgram<V> {
     fn drop(&mut self) {
-        // SAFETY: the driver gave the module; a launch holds its program.
+        // SAFETY: the driver loaded the module, and launches in flight hold their program.
         self.shared.give_back(|functions| unsafe { functions.unload(self.loaded.module as Handle) });
     }
 }

@@ -1,5 +1,5 @@
-//! Pinned memory of the host, through which copies go: the device fetches it without the driver's help, so nobody waits for an
-//! upload, and a download is in transit while the one before it is copied on.
+//! Pinned host memory for copies: the device accesses it by DMA, so uploads are asynchronous, and a download overlaps
+//! with copying the previous one.
 
 use super::device::Shared;
 use super::events::Event;
@@ -11,9 +11,9 @@ use std::ptr;
 use std::sync::{MutexGuard, PoisonError};
 
 const BYTES: usize = 16 << 20;
-/// Bytes of one transfer: several are in it at a time.
+/// The most bytes of one transfer: the ring holds several.
 pub(super) const CHUNK: usize = BYTES / 4;
-/// Transfers that are waited for one by one.
+/// The most transfers in flight.
 const MOST: usize = 256;
 const ALIGNMENT: usize = 64;
 
@@ -23,7 +23,7 @@ pub(super) struct Staging {
     memory: Pinned,
     /// Where the next piece begins.
     head: usize,
-    /// Pieces that a transfer uses, the oldest first.
+    /// Pieces used by transfers, oldest first.
     used: VecDeque<(Range<usize>, Event)>,
 }
 
@@ -37,12 +37,12 @@ enum Pinned {
 }
 
 impl<V: Vendor> Shared<V> {
-    /// The ring. It stays locked for as long as pieces of it are filled or copied on.
+    /// The ring. It stays locked while pieces of it are filled or copied.
     pub fn staging(&self) -> MutexGuard<'_, Staging> {
         self.staging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A piece that no transfer uses; none where memory cannot be pinned. `bytes` are a chunk at the most.
+    /// A piece that no transfer uses; `None` if memory cannot be pinned. `bytes` is at most a chunk.
     pub fn piece(
         &self,
         functions: &Functions,
@@ -59,18 +59,18 @@ impl<V: Vendor> Shared<V> {
             staging.used.pop_front().into_iter().for_each(|(_, event)| self.give_event(event));
         }
         staging.head = piece.end.next_multiple_of(ALIGNMENT);
-        // SAFETY: the piece is inside of the ring.
+        // SAFETY: the piece is inside the ring.
         Ok(Some((unsafe { start.add(piece.start) }, piece)))
     }
 
-    /// A transfer of a piece was enqueued.
+    /// Records that a transfer of a piece was enqueued.
     pub fn in_transit(&self, functions: &Functions, staging: &mut Staging, piece: Range<usize>) -> Result<(), Failure> {
         let event = self.mark(functions)?;
         staging.used.push_back((piece, event));
         Ok(())
     }
 
-    /// Waits for the transfer that was enqueued last but `others`.
+    /// Waits for the transfer that was enqueued before the last `others`.
     pub fn arrive(&self, functions: &Functions, staging: &Staging, others: usize) -> Result<(), Failure> {
         let number = staging.used.len().checked_sub(others + 1);
         number.map_or(Ok(()), |number| self.wait_for(functions, &staging.used[number].1))
@@ -98,7 +98,7 @@ impl<V: Vendor> Shared<V> {
         let staging = std::mem::take(self.staging.get_mut().unwrap_or_else(PoisonError::into_inner));
         staging.used.into_iter().for_each(|(_, event)| self.give_event(event));
         if let Pinned::At(address) = staging.memory {
-            // SAFETY: the driver gave it, and it is given back once.
+            // SAFETY: the driver pinned it, and it is unpinned once.
             let _ = unsafe { functions.unpin(address as *mut c_void) };
         }
     }

@@ -8,7 +8,7 @@ use tinyspec_ir::{Arg, DType, Error, ErrorKind, Op, Result};
 /// The value of an op that only depends on the values of its sources. `dtype` is the node's own.
 ///
 /// # Errors
-/// When the op is another one, or shapes that are known only now do not fit.
+/// When the op is not of this kind, or shapes that are known only at run time do not fit.
 pub fn apply(op: Op, arg: &Arg, dtype: DType, sources: &[&Array]) -> Result<Array> {
     match (op, arg, sources) {
         (Op::Const, Arg::Const(value), _) => Ok(Array::scalar(*value)),
@@ -31,7 +31,7 @@ pub fn apply(op: Op, arg: &Arg, dtype: DType, sources: &[&Array]) -> Result<Arra
 }
 
 fn elementwise(op: Op, dtype: DType, sources: &[&Array]) -> Result<Array> {
-    // Most ops of a kernel are on scalars, each of which would cost several allocations below.
+    // Most ops of a kernel are on scalars, for which the general path would take several allocations.
     if let [first, rest @ ..] = sources
         && rest.iter().all(|source| source.shape == first.shape)
     {
@@ -52,7 +52,7 @@ fn elementwise(op: Op, dtype: DType, sources: &[&Array]) -> Result<Array> {
     of_one_shape(op, dtype, &shape, &expanded.iter().collect::<Vec<_>>())
 }
 
-/// The sources have all this shape.
+/// All sources have this shape.
 fn of_one_shape(op: Op, dtype: DType, shape: &[usize], sources: &[&Array]) -> Result<Array> {
     let lanes: SmallVec<[&[u64]; 3]> = sources.iter().map(|source| source.lanes()).collect();
     let mut result = lanes_for(element_count(shape)?)?;
@@ -102,7 +102,7 @@ fn bitcast(source: &Array, dtype: DType) -> Result<Array> {
     Array::from_bytes(dtype, &shape, &source.to_bytes())
 }
 
-/// All shards along the axis are equal: the first stands for them.
+/// All shards along the axis are equal, so the first one is the result.
 fn replica(source: &Array, axis: usize) -> Result<Array> {
     let mut shape = source.shape.clone();
     match shape.get_mut(axis) {

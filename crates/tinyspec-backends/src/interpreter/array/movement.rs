@@ -1,9 +1,9 @@
-//! Movement ops: strides, and positions.
+//! Movement ops, by strides and positions.
 
 use super::{Array, element_count, lanes_for, room_for, value_error};
 use tinyspec_ir::{Op, Result};
 
-/// A way through the elements of an array: from `offset` on, a stride an axis.
+/// A strided view of an array: an offset, and a stride per axis.
 struct Walk {
     shape: Vec<usize>,
     offset: isize,
@@ -23,7 +23,7 @@ impl Walk {
         Walk { shape: shape.to_vec(), offset: 0, strides: row_major(shape) }
     }
 
-    /// Positions in row-major order of the walk's shape.
+    /// Positions in row-major order of the view's shape.
     fn positions(&self) -> Result<Vec<usize>> {
         let count = element_count(&self.shape)?;
         let mut positions = room_for(count)?;
@@ -144,7 +144,7 @@ pub(in crate::interpreter) fn index_positions(
     let mut positions = vec![Some(0usize)];
     for (&dim, index) in inner.iter().zip(indices) {
         shape.extend_from_slice(&index.shape);
-        // Unsigned lanes beyond i64 are negative here: outside either way.
+        // Unsigned lanes beyond i64 are negative here, which is out of bounds either way.
         let inside = |lane: u64| usize::try_from(lane as i64).ok().filter(|&value| value < dim);
         positions = positions
             .iter()

@@ -1,4 +1,4 @@
-//! What a linear kernel becomes: instructions over one file of lanes.
+//! The instructions of a resolved kernel, over one file of lanes.
 
 use super::races::Parallel;
 use crate::BackendError;
@@ -19,7 +19,7 @@ impl Register {
     }
 }
 
-/// Where an access goes.
+/// The memory of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) enum Space {
     /// Memory of this Param.
@@ -28,11 +28,11 @@ pub(in super::super) enum Space {
     Local(usize),
 }
 
-/// How many elements a buffer has.
+/// The number of elements of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Length {
     Number(usize),
-    /// What the named dims of this call make it: by number in [`Code::lengths`].
+    /// Depends on named dims: the number in [`Code::lengths`].
     Named(usize),
 }
 
@@ -49,40 +49,40 @@ pub(in super::super) struct Address {
 }
 
 impl Address {
-    /// Consecutive elements, not one for each lane of the index.
+    /// Whether the elements are consecutive, rather than one for each lane of the index.
     pub fn is_run(&self) -> bool {
         self.index.lanes == 1
     }
 }
 
-/// Targets start behind all sources, so that the file splits between them.
+/// Targets come after all sources in the file, so that it can be split between them.
 #[derive(Clone, Debug)]
 pub(in super::super) enum Instruction {
     /// An elementwise op; sources have as many lanes as the target.
     Compute { op: Op, operand: DType, dtype: DType, sources: [Register; 3], count: u8, target: Register },
-    /// An instruction beyond the ops.
+    /// A single machine instruction (Ins).
     Single { instruction: Single, sources: [Register; 2], count: u8, target: Register },
-    /// One lane to all.
+    /// Copies one lane to all.
     Splat { source: Register, target: Register },
-    /// Values one after another.
+    /// Concatenates values.
     Concatenate { sources: Vec<Register>, target: Register },
-    /// Lanes of a vector, picked by index.
+    /// Picks lanes of a vector by index.
     Extract { source: Register, index: Register, target: Register },
-    /// All lanes to one.
+    /// Reduces all lanes to one.
     Horizontal { op: Op, dtype: DType, source: Register, target: Register },
-    /// Copies into or out of a REG buffer, where the gate is true.
+    /// Copies into or out of a REG Buffer, where the gate is true.
     Move { source: Register, gate: Option<Register>, target: Register },
-    /// Memory to lanes; `alternative` where the gate is false.
+    /// Loads lanes from memory; `alternative` where the gate is false.
     Load { address: Address, alternative: Option<Register>, gate: Option<Register>, target: Register },
-    /// Lanes to memory, where the gate is true.
+    /// Stores lanes to memory, where the gate is true.
     Store { address: Address, source: Register, gate: Option<Register> },
     /// Adds lanes to memory, where the gate is true.
     Accumulate { address: Address, source: Register, gate: Option<Register> },
-    /// Begins a loop; behind `exit` once `counter` reaches its limit.
+    /// Begins a loop; jumps to `exit` once `counter` reaches its limit.
     Loop { bound: Register, is_global: bool, parallel: Parallel, counter: Register, limit: Register, exit: usize },
     /// Ends the loop that begins at `start`.
     Next { counter: Register, limit: Register, start: usize },
-    /// Skips to `exit` when the gate is false.
+    /// Jumps to `exit` if the gate is false.
     If { gate: Register, exit: usize },
     /// The index of the workgroup or thread.
     Special { index: SpecialIndex, target: Register },
@@ -97,20 +97,20 @@ pub(in super::super) struct Code {
     pub instructions: Vec<Instruction>,
     /// Lanes of the file.
     pub lanes: u32,
-    /// Lanes with a value from the start.
+    /// Lanes with constant values.
     pub constants: Vec<(u32, u64)>,
     /// Lanes that hold named dims, each with its slot.
     pub dims: Vec<(u32, u32)>,
-    /// Lengths of buffers that named dims decide.
+    /// Lengths of buffers that depend on named dims.
     pub lengths: Vec<Dim>,
-    /// Buffers, and behind them the values of the named dims, if there are any.
+    /// The number of buffers, including that of the values of the named dims, if there are any.
     pub params: usize,
     pub scratch_bytes: usize,
-    /// Names of buffers, where parallel loops are watched for iterations that meet.
+    /// Names of buffers, if parallel loops are checked for races.
     pub hand_written: Option<Vec<String>>,
 }
 
-/// What the named dims of a call make of its code.
+/// The parts of the code that depend on the named dims of a call.
 pub(in super::super) struct Bound {
     /// Lanes of the file and the values of the dims in them.
     pub lanes: Vec<(u32, u64)>,
@@ -128,14 +128,14 @@ impl Bound {
 }
 
 impl Code {
-    /// The values of the named dims, which lie behind the buffers.
+    /// Binds the named dims, whose values follow the buffers.
     ///
     /// # Safety
-    /// `params` are what the kernel is called with.
+    /// `params` are the arguments of the kernel.
     pub unsafe fn bind(&self, params: &[*mut u8]) -> Bound {
         let last = self.params.checked_sub(1).and_then(|last| params.get(last));
         let dim = |slot: u32| match last {
-            // SAFETY: where named dims are left, the last of the buffers holds all of their values.
+            // SAFETY: if there are named dims, the last buffer holds their values.
             Some(values) => unsafe { values.cast::<i64>().add(slot as usize).read_unaligned() },
             None => 0,
         };
@@ -149,7 +149,7 @@ impl Code {
         }
     }
 
-    /// A buffer, for messages.
+    /// The name of a buffer, for messages.
     pub fn buffer(&self, slot: u32) -> String {
         match self.hand_written.as_ref().and_then(|names| names.get(slot as usize)) {
             Some(name) => format!("`{name}`"),
@@ -157,12 +157,12 @@ impl Code {
         }
     }
 
-    /// Iterations of its parallel loops met.
+    /// The error for a race between iterations of its parallel loops.
     pub fn race(&self, reason: String) -> BackendError {
         BackendError::Race { name: self.name.clone(), reason }
     }
 
-    /// The kernel did what it must not.
+    /// The error for an illegal action of the kernel.
     pub fn failure(&self, reason: impl Into<String>) -> BackendError {
         BackendError::Execution { name: self.name.clone(), reason: reason.into() }
     }

@@ -1,4 +1,4 @@
-//! Elements of memory ↔ lanes.
+//! Converts elements of memory to lanes and back.
 
 use tinyspec_ir::DType;
 use tinyspec_ir::eval::{from_storage, to_storage};
@@ -24,14 +24,14 @@ macro_rules! by_size {
 
 impl View {
     /// # Safety
-    /// The elements `from..from + lanes.len()` exist and are not written meanwhile.
+    /// The elements `from..from + lanes.len()` must exist and not be written concurrently.
     pub unsafe fn load(self, from: usize, lanes: &mut [u64]) {
         // SAFETY: as the caller promises.
         unsafe { by_size!(self.dtype, load(self, from, lanes)) }
     }
 
     /// # Safety
-    /// The elements `from..from + lanes.len()` exist and are not used meanwhile.
+    /// The elements `from..from + lanes.len()` must exist and not be used concurrently.
     pub unsafe fn store(self, from: usize, lanes: &[u64]) {
         // SAFETY: as the caller promises.
         unsafe { by_size!(self.dtype, store(self, from, lanes)) }
@@ -56,7 +56,7 @@ storage!(u8 u16 u32 u64);
 
 unsafe fn load<T: Storage>(view: View, from: usize, lanes: &mut [u64]) {
     let start = view.start.cast::<T>();
-    // One loop for the common type, without a choice per lane.
+    // A fast path for the common type, without a branch per lane.
     if view.dtype == DType::F32 {
         for (position, lane) in lanes.iter_mut().enumerate() {
             // SAFETY: the caller promises that the element exists.

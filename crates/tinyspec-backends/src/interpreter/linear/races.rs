@@ -1,13 +1,14 @@
-//! Iterations of parallel loops that meet at an element: marks of who wrote and who read each one last.
+//! Detects races between iterations of parallel loops, by recording for each element which iterations last wrote and
+//! read it.
 
 use super::instruction::{Code, Space};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// How the iterations of a loop relate to each other.
+/// The kind of parallelism of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Parallel {
-    /// One after the other.
+    /// Serial.
     No,
     /// Iterations are workgroups.
     Grid,
@@ -15,7 +16,7 @@ pub(in super::super) enum Parallel {
     Group,
 }
 
-/// What an access does.
+/// The kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Touch {
     Read,
@@ -24,12 +25,12 @@ pub(in super::super) enum Touch {
     Add,
 }
 
-/// Where the parallel loops are.
+/// The current iteration of all parallel loops.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Iteration {
     grid: SmallVec<[i64; 4]>,
     group: SmallVec<[i64; 4]>,
-    /// Number of the grid, and of the loop nest of a workgroup: those run one after the other.
+    /// The number of the grid, and of the loop nest of a workgroup, each of which run in sequence.
     grids: u64,
     groups: u64,
 }
@@ -40,7 +41,7 @@ struct Cell {
     reader: Option<Iteration>,
 }
 
-/// The loops of a kernel while it runs, and the marks of its memory.
+/// The loops of a running kernel, and the records of its memory.
 #[derive(Default)]
 pub(in super::super) struct Watch {
     here: Iteration,
@@ -77,7 +78,7 @@ impl Watch {
         if let Some(counters) = self.counters(level) {
             counters.pop();
         }
-        // What follows the outermost loop comes after all of its iterations.
+        // Everything after the outermost loop comes after all of its iterations.
         match level {
             Parallel::Grid if self.here.grid.is_empty() => self.here.grids += 1,
             Parallel::Group if self.here.group.is_empty() => self.here.groups += 1,
@@ -85,7 +86,7 @@ impl Watch {
         }
     }
 
-    /// Notes an access; what it meets, in words.
+    /// Records an access; if it races, returns a description.
     pub fn touch(&mut self, code: &Code, space: Space, element: usize, touch: Touch) -> Option<String> {
         let cell = self.cells.entry((space, element)).or_default();
         let is_local = matches!(space, Space::Local(_));
@@ -117,7 +118,7 @@ impl Watch {
     }
 }
 
-/// Two iterations that run at once.
+/// Whether two iterations run concurrently.
 fn meets(a: &Iteration, b: &Iteration, is_local: bool) -> bool {
     if a.grids != b.grids {
         return false;

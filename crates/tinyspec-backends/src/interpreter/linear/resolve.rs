@@ -1,5 +1,5 @@
-//! A linear kernel → instructions. What is not in the order but pure (constants, shapes, address arithmetic) is
-//! computed where it is used.
+//! Resolves a linear kernel to instructions. Pure nodes that are not listed (constants, shapes, address arithmetic) are
+//! computed where they are used.
 
 mod address;
 
@@ -11,7 +11,7 @@ use tinyspec_ir::instruction::Instruction as Single;
 use tinyspec_ir::special::SpecialIndex;
 use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Graph, NodeId, Op, dim};
 
-/// Unlisted values may hang on each other this deep.
+/// The greatest depth of unlisted values.
 const DEPTH: usize = 64;
 
 struct Resolver<'a> {
@@ -19,7 +19,7 @@ struct Resolver<'a> {
     graph: &'a Graph,
     code: Code,
     values: FxHashMap<NodeId, Register>,
-    /// The open Ranges and Ifs, and where they begin.
+    /// The open Ranges and Ifs, and their positions.
     open: Vec<(NodeId, usize)>,
     depth: usize,
 }
@@ -56,11 +56,11 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// A node of the order.
+    /// Resolves a listed node.
     fn listed(&mut self, node: NodeId) -> Result<(), BackendError> {
         let graph = self.graph;
         match graph.op(node) {
-            // Resolved by those who use them.
+            // Resolved by their users.
             Op::Param | Op::Buffer | Op::Const | Op::Group | Op::Sink | Op::After => Ok(()),
             Op::Barrier => {
                 self.emit(Instruction::Barrier);
@@ -101,7 +101,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The register of a value, computed here if it stands nowhere in the order.
+    /// The register of a value, which is computed here if it is not listed.
     fn value(&mut self, mut node: NodeId) -> Result<Register, BackendError> {
         let graph = self.graph;
         // Unrolled loops build long chains of Afters.
@@ -151,7 +151,7 @@ impl<'a> Resolver<'a> {
         let sources = graph.sources(node);
         let lanes = self.lanes(node)?;
         match graph.op(node) {
-            // Nobody reads the code here.
+            // Interpreters use the value that custom code stands for.
             Op::Custom => self.widened(graph.source(node, 0), lanes),
             op if op.is_elementwise() || op == Op::Bitcast => {
                 if sources.len() > 3 {
@@ -268,7 +268,7 @@ impl<'a> Resolver<'a> {
         Ok(Some(register))
     }
 
-    /// A value with this many lanes; a scalar goes to all of them.
+    /// A value with this many lanes; a scalar is broadcast.
     fn widened(&mut self, node: NodeId, lanes: u32) -> Result<Register, BackendError> {
         let source = self.value(node)?;
         if source.lanes == lanes {

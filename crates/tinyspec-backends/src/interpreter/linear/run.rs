@@ -1,4 +1,4 @@
-//! The machine: one instruction after another.
+//! Executes resolved kernels.
 
 use super::instruction::{Address, Bound, Code, Instruction, Register, Space};
 use super::memory::View;
@@ -23,7 +23,7 @@ struct Machine<'a> {
 /// Runs these trips of a kernel's GLOBAL Range.
 ///
 /// # Safety
-/// `params` are valid for the sizes that the kernel's Params declare, and not used elsewhere meanwhile.
+/// `params` must be valid for the sizes that the kernel's Params declare, and not be used elsewhere during the call.
 pub(super) unsafe fn run(code: &Code, params: &[*mut u8], trips: Range<usize>) -> Result<(), BackendError> {
     if params.len() < code.params {
         return Err(code.failure(format!("it has {} buffers, {} were given", code.params, params.len())));
@@ -38,7 +38,7 @@ pub(super) unsafe fn run(code: &Code, params: &[*mut u8], trips: Range<usize>) -
         file[lane as usize] = value;
     }
     let watch = code.hand_written.is_some().then(Watch::default);
-    // Scratch holds what stands out: nan in floats, -1 in integers.
+    // Scratch is poisoned: nan in floats, -1 in integers.
     let scratch = HostMemory::new(code.scratch_bytes)?;
     host_memory::write(&scratch, &vec![0xff; code.scratch_bytes])?;
     let mut machine = Machine { code, file, params, bound, scratch, watch };
@@ -50,7 +50,7 @@ pub(super) unsafe fn run(code: &Code, params: &[*mut u8], trips: Range<usize>) -
 }
 
 impl Machine<'_> {
-    /// Executes one instruction; the position of the next one.
+    /// Executes one instruction; returns the position of the next one.
     fn step(
         &mut self,
         instruction: &Instruction,
@@ -147,7 +147,7 @@ impl Machine<'_> {
                     return Ok(start + 1);
                 }
             }
-            // One thread waits for nobody.
+            // A single thread has nobody to wait for.
             Instruction::Barrier => {}
             Instruction::Special { index, .. } => {
                 return Err(self.code.failure(format!("{} needs a device with workgroups", index.name())));
@@ -161,7 +161,7 @@ impl Machine<'_> {
         Ok(position + 1)
     }
 
-    /// The file before a target, and the target.
+    /// Splits the file into the part before a target, and the target.
     fn split(&mut self, target: Register) -> (&[u64], &mut [u64]) {
         let (before, behind) = self.file.split_at_mut(target.start as usize);
         (before, &mut behind[..target.lanes as usize])
@@ -175,7 +175,7 @@ impl Machine<'_> {
         gate.is_none_or(|gate| self.file[(gate.start + if gate.lanes == 1 { 0 } else { lane }) as usize] != 0)
     }
 
-    /// An access without gate, or under one that is true for all lanes at once.
+    /// Whether an access has no gate, or one that is true for all lanes.
     fn is_whole(&self, gate: Option<Register>) -> bool {
         gate.is_none_or(|gate| gate.lanes == 1 && self.scalar(gate) != 0)
     }
@@ -191,7 +191,7 @@ impl Machine<'_> {
         Ok(View { start, dtype: address.dtype })
     }
 
-    /// Marks an element, if anyone watches.
+    /// Records an access to an element if races are checked.
     fn touch(&mut self, address: &Address, element: usize, touch: Touch) -> Result<(), BackendError> {
         match self.watch.as_mut().and_then(|watch| watch.touch(self.code, address.space, element, touch)) {
             Some(what) => Err(self.code.race(what)),
@@ -210,7 +210,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Position of a lane's element, inside the buffer.
+    /// The position of a lane's element, which is checked to be inside the buffer.
     fn element(&self, address: &Address, lane: u32, verb: &str) -> Result<usize, BackendError> {
         let position = if address.is_run() {
             (self.scalar(address.index) as i64).wrapping_add(lane as i64)

@@ -14,7 +14,7 @@ impl Run<'_> {
         let others: Vec<&Array> = others.iter().map(Rc::as_ref).collect();
         let from = self.value(sources[0])?;
         if let (Value::Buffer(buffer), Op::Index) = (&from, graph.op(node)) {
-            // Without the positions of the whole buffer.
+            // A shortcut that does not compute the positions of the whole buffer.
             let (shape, positions) = index_positions(&shape(graph, *buffer)?, &others)?;
             let lanes = positions.iter().map(|position| position.map_or(0, |position| position as u64 + 1)).collect();
             return Ok(Value::Address(*buffer, Rc::new(Array::new(DType::U64, &shape, lanes)?)));
@@ -22,7 +22,7 @@ impl Run<'_> {
         if let (Value::Buffer(buffer), Op::Shrink, [offset, size]) = (&from, graph.op(node), &others[..])
             && let [length] = shape(graph, *buffer)?[..]
         {
-            // A run may reach beyond the buffer where a gate keeps its lanes inside.
+            // A run may extend beyond the buffer if a gate closes those lanes.
             let start = offset.lanes().first().map_or(0, |&lane| lane as i64);
             let place = |lane: usize| match usize::try_from(start.saturating_add(lane as i64)) {
                 Ok(position) if position < length => position as u64 + 1,
@@ -89,7 +89,7 @@ impl Run<'_> {
         Ok(Value::Array(Rc::new(Array::new(dtype, positions.shape(), lanes)?)))
     }
 
-    /// Store, and AtomicAdd.
+    /// Executes a Store or an AtomicAdd.
     pub(super) fn store(&mut self, node: NodeId) -> Result<Value> {
         let graph = self.graph;
         let (buffer, positions) = self.positions(graph.source(node, 0))?;
@@ -118,7 +118,7 @@ impl Run<'_> {
     }
 }
 
-/// An array with the shape of an access. Of a tile of one element the access may be a scalar.
+/// An array in the shape of an access. A tile of one element may become a scalar.
 fn spread(op: Op, source: &Array, shape: &[usize]) -> Result<Array> {
     let lead = source.shape().len().saturating_sub(shape.len());
     match source.shape()[..lead].iter().all(|&dim| dim == 1) {

@@ -1,5 +1,5 @@
-//! One kernel: values on demand, kept until a Range they depend on moves on. The threads of a workgroup have values of
-//! their own, and get each of them together: so whoever waits for a Barrier has waited already.
+//! Runs one kernel: values are computed on demand, and kept until a Range that they depend on advances. Each thread of
+//! a workgroup has its own values, and all threads compute a node together, so a Barrier needs no further waiting.
 
 use super::{length, refuse, shape, unwritten};
 use crate::Grid;
@@ -11,11 +11,11 @@ use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::special::{DIMENSIONS, SpecialIndex};
 use tinyspec_ir::{AddrSpace, Arg, Const, DType, Graph, NodeId, Op, Result};
 
-/// Runs a kernel (its Sink) on the buffers of its Params; the slots that it wrote.
+/// Runs a kernel (its Sink) on the buffers of its Params; returns the slots that it wrote.
 ///
 /// # Errors
-/// When an access leaves its buffer, a Range is used outside its End or Reduce, a buffer is missing or does not fit,
-/// or the kernel is in none of the forms between Rangeify and Linearize.
+/// When an access is out of bounds, a Range is used outside its End or Reduce, a buffer is missing or does not fit, or
+/// the kernel is in none of the forms between Rangeify and Linearize.
 pub fn run_kernel(graph: &Graph, kernel: NodeId, buffers: &mut [Array]) -> Result<Vec<usize>> {
     let mut run = Run::new(graph, kernel, buffers)?;
     for group in 0..run.grid.count() {
@@ -27,7 +27,7 @@ pub fn run_kernel(graph: &Graph, kernel: NodeId, buffers: &mut [Array]) -> Resul
     Ok(written)
 }
 
-/// Where something stands along each dimension; the first goes round fastest.
+/// The coordinates of a number along each dimension; the first varies fastest.
 fn place(sizes: [usize; DIMENSIONS], mut number: usize) -> [usize; DIMENSIONS] {
     sizes.map(|size| {
         let at = number % size.max(1);
@@ -41,7 +41,7 @@ pub(super) enum Value {
     Array(Rc<Array>),
     /// A whole Param or Buffer.
     Buffer(NodeId),
-    /// Elements of one: their positions, counted from 1; 0 is outside.
+    /// Elements of one: their positions, counted from 1; 0 is out of bounds.
     Address(NodeId, Rc<Array>),
     /// An effect that has happened.
     Done,
@@ -56,15 +56,16 @@ pub(super) struct Run<'a> {
     pub written: rustc_hash::FxHashSet<usize>,
     grid: Grid,
     group: [usize; DIMENSIONS],
-    /// The thread that computes now.
+    /// The current thread.
     thread: usize,
-    /// Those that take part in the trips of the loops around, in order.
+    /// The threads that are active in the enclosing loops, in order.
     active: Rc<[usize]>,
-    /// By node, and of a node by thread.
+    /// By node and thread.
     values: Vec<Option<Value>>,
-    /// What becomes stale when a Range moves on.
+    /// The nodes that become stale when a Range advances.
     dependents: FxHashMap<NodeId, Vec<NodeId>>,
-    /// By loop, those nested in its body over one of its own Ranges: loop-invariant, so they run before it.
+    /// By loop, the loops nested in its body that are invariant because they are over one of its own Ranges: they run
+    /// before it.
     invariant: FxHashMap<NodeId, Vec<NodeId>>,
 }
 
@@ -120,7 +121,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Makes the kernel ready for another workgroup.
+    /// Prepares for another workgroup.
     fn begin(&mut self, group: usize) {
         self.group = place(self.grid.groups, group);
         self.active = (0..self.grid.size()).collect();
@@ -133,7 +134,7 @@ impl<'a> Run<'a> {
         node.index() * self.grid.size() + thread
     }
 
-    /// All threads that take part have its value.
+    /// Whether all active threads have its value.
     fn is_known(&self, node: NodeId) -> bool {
         self.active.iter().all(|&thread| self.values[self.slot(node, thread)].is_some())
     }
@@ -151,7 +152,7 @@ impl<'a> Run<'a> {
             let sources = graph.sources(node);
             match graph.op(node) {
                 Op::Range => return Err(value_error("range", "is used outside its End or Reduce")),
-                // Bodies run in their loops; only the first bound is needed before, and what no trip changes.
+                // Bodies run within their loops; only the first bound and loop-invariant values are needed before.
                 Op::End | Op::Reduce if sources.len() > 1 => {
                     stack.push(graph.source(sources[1], 0));
                     stack.extend(self.invariant.get(&node).into_iter().flatten());
@@ -169,7 +170,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A value for every thread that takes part and has none.
+    /// Computes a value for every active thread that has none.
     fn evaluate(&mut self, node: NodeId) -> Result<()> {
         let (graph, sources) = (self.graph, self.graph.sources(node));
         let active = self.active.clone();
@@ -211,7 +212,7 @@ impl<'a> Run<'a> {
         self.values[slot] = Some(value);
     }
 
-    /// What the thread finds, or does.
+    /// Evaluates a node for the current thread.
     fn of_thread(&mut self, node: NodeId) -> Result<Value> {
         let (graph, sources) = (self.graph, self.graph.sources(node));
         match (graph.op(node), graph.arg(node)) {
@@ -285,7 +286,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A Range moves on.
+    /// Discards values when a Range advances.
     fn forget(&mut self, range: NodeId) {
         let threads = self.grid.size();
         for node in self.dependents.get(&range).into_iter().flatten().chain([&range]) {
@@ -293,7 +294,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whose a buffer is: a thread's, or the first one's for all.
+    /// The thread that owns a buffer; shared buffers belong to the first thread.
     pub fn owner(&self, buffer: NodeId) -> usize {
         match self.graph.arg(buffer) {
             Arg::Buffer { addrspace: AddrSpace::Reg, .. } => self.thread,
@@ -301,7 +302,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// An instruction beyond the ops, lane by lane.
+    /// A single machine instruction (Ins), lane by lane.
     fn instruction(&self, node: NodeId) -> Result<Value> {
         let sources: Vec<Rc<Array>> =
             self.graph.sources(node).iter().map(|&source| self.array(source)).collect::<Result<_>>()?;

@@ -1,4 +1,4 @@
-//! Loads and Stores of the threads of a workgroup, each checked: inside of its buffer, written before, met by no other.
+//! Loads and Stores of the threads of a workgroup. Each is checked for bounds, uninitialised memory and races.
 
 use super::super::linear::instruction::{Address, Register, Space};
 use super::super::linear::memory::View;
@@ -71,7 +71,7 @@ impl Machine<'_> {
         })
     }
 
-    /// Visits the elements that the threads change, each inside of the buffer: `change` is given element, lane and thread.
+    /// Visits the elements that the threads change, after a bounds check: `change` gets element, lane and thread.
     fn change(
         &mut self,
         address: &Address,
@@ -104,7 +104,7 @@ impl Machine<'_> {
         Ok(View { start, dtype: address.dtype })
     }
 
-    /// Marks an element, where anyone may write it.
+    /// Records an access to an element that some instruction may write.
     fn touch(&mut self, address: &Address, element: usize, thread: usize, touch: Touch) -> Result<(), BackendError> {
         let here = Moment { group: self.group, thread: thread as u32, phase: self.phase };
         let clash = match address.space {
@@ -142,7 +142,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Position of an element, inside the buffer.
+    /// The position of an element, which is checked to be inside the buffer.
     fn element(&self, address: &Address, lane: u32, thread: usize, verb: &str) -> Result<usize, BackendError> {
         let position = if address.is_run() {
             (self.lane(address.index, 0, thread) as i64).wrapping_add(lane as i64)

@@ -1,4 +1,4 @@
-//! The machine: one instruction after another, each for all threads of a workgroup.
+//! Executes resolved kernels, each instruction for all threads of a workgroup.
 
 use super::super::linear::instruction::{Bound, Code, Instruction, Register, Space};
 use super::races::{Marks, Moment};
@@ -15,11 +15,11 @@ pub(super) struct Machine<'a> {
     grid: Grid,
     /// Threads of a workgroup.
     pub size: usize,
-    /// Each lane of the code's file, once for every thread.
+    /// Each lane of the code's file, for every thread.
     pub file: Vec<u64>,
     pub params: &'a [*mut u8],
     pub bound: Bound,
-    /// Marks of the Params that are written.
+    /// Access records of the Params that are written.
     pub marks: Vec<Option<Marks>>,
     pub local: HostMemory,
     pub local_marks: Marks,
@@ -32,7 +32,7 @@ pub(super) struct Machine<'a> {
 /// Runs all workgroups of a launch.
 ///
 /// # Safety
-/// `params` are valid for the sizes that the kernel's Params declare, and not used elsewhere meanwhile.
+/// `params` must be valid for the sizes that the kernel's Params declare, and not be used elsewhere during the call.
 pub(super) unsafe fn run(code: &Code, params: &[*mut u8], grid: Grid, trips: Range<usize>) -> Result<(), BackendError> {
     if params.len() < code.params {
         return Err(code.failure(format!("it has {} buffers, {} were given", code.params, params.len())));
@@ -75,20 +75,20 @@ pub(super) unsafe fn run(code: &Code, params: &[*mut u8], grid: Grid, trips: Ran
     for group in 0..groups {
         machine.group = group;
         machine.phase = 0;
-        // LOCAL memory holds what stands out: nan in floats, -1 in integers.
+        // LOCAL memory is poisoned: nan in floats, -1 in integers.
         host_memory::write(&machine.local, &vec![0xff; code.scratch_bytes])?;
         let mut position = 0;
         while let Some(instruction) = code.instructions.get(position) {
             position = machine.step(instruction, position, &trips)?;
         }
-        // A condition may last to the end.
+        // A condition may extend to the end.
         machine.threads = Threads::all(size);
         machine.frames.clear();
     }
     Ok(())
 }
 
-/// Marks for every Param that some instruction writes.
+/// Access records for every Param that some instruction writes.
 fn written(code: &Code, bound: &Bound) -> Vec<Option<Marks>> {
     let mut marks: Vec<Option<Marks>> = (0..code.params).map(|_| None).collect();
     for instruction in &code.instructions {
@@ -103,7 +103,7 @@ fn written(code: &Code, bound: &Bound) -> Vec<Option<Marks>> {
 }
 
 impl Machine<'_> {
-    /// Executes one instruction; the position of the next one.
+    /// Executes one instruction; returns the position of the next one.
     fn step(
         &mut self,
         instruction: &Instruction,
@@ -177,7 +177,7 @@ impl Machine<'_> {
                 let to = self.at(*target, 0, 0);
                 self.file[to..to + self.size].copy_from_slice(&total);
             }
-            // A register keeps its value for those who are left out.
+            // A register keeps its value for inactive threads.
             Instruction::Move { source, gate, target } => match gate {
                 None if self.threads.are_all() => {
                     self.file.copy_within(lanes(*source, self.size), target.start as usize * self.size);
@@ -258,7 +258,7 @@ impl Machine<'_> {
         Ok(position + 1)
     }
 
-    /// The threads whose counter has not come to its limit.
+    /// The threads whose counter has not reached its limit.
     fn below(&self, counter: Register, limit: Register) -> Threads {
         self.threads.filter(|thread| (self.lane(counter, 0, thread) as i64) < self.lane(limit, 0, thread) as i64)
     }
@@ -274,7 +274,7 @@ impl Machine<'_> {
         number % sizes[dimension]
     }
 
-    /// A thread, for messages.
+    /// Describes a thread, for messages.
     pub(super) fn who(&self, moment: Moment) -> String {
         let place = |number: u32, sizes: [usize; 3]| {
             let number = number as usize;
@@ -286,7 +286,7 @@ impl Machine<'_> {
         format!("thread ({thread}) of workgroup ({group})")
     }
 
-    /// The file before a target with the size of a lane, and the target.
+    /// Splits the file into the part before a target, with the size of a lane, and the target.
     fn split(&mut self, target: Register) -> ((&[u64], usize), &mut [u64]) {
         let size = self.size;
         let (before, behind) = self.file.split_at_mut(target.start as usize * size);
@@ -297,12 +297,12 @@ impl Machine<'_> {
         self.threads.take(thread)
     }
 
-    /// Place of a thread's lane in the file.
+    /// The position of a thread's lane in the file.
     pub(super) fn at(&self, register: Register, lane: u32, thread: usize) -> usize {
         (register.start + lane) as usize * self.size + thread
     }
 
-    /// A thread's lane; of a register with one, that one.
+    /// A thread's lane; of a register with one lane, that one.
     pub(super) fn lane(&self, register: Register, lane: u32, thread: usize) -> u64 {
         let lane = if register.lanes == 1 { 0 } else { lane };
         self.file[self.at(register, lane, thread)]
@@ -313,7 +313,7 @@ impl Machine<'_> {
     }
 }
 
-/// Where a register's lanes are in the file.
+/// The positions of a register's lanes in the file.
 fn lanes(register: Register, size: usize) -> Range<usize> {
     let range = register.range();
     range.start * size..range.end * size

@@ -1,4 +1,5 @@
-//! Threads that meet at an element without a Barrier between: marks of who wrote and who read each one last.
+//! Detects races between threads without a Barrier in between, by recording for each element which threads last wrote
+//! and read it.
 
 use super::super::linear::races::Touch;
 
@@ -7,28 +8,28 @@ use super::super::linear::races::Touch;
 pub(super) struct Moment {
     pub group: u32,
     pub thread: u32,
-    /// Barriers that the workgroup has passed.
+    /// The number of Barriers that the workgroup has passed.
     pub phase: u32,
 }
 
 impl Moment {
     const NEVER: Moment = Moment { group: u32::MAX, thread: 0, phase: 0 };
 
-    /// Nothing keeps the two apart.
+    /// Whether nothing orders the two.
     fn meets(self, other: Moment) -> bool {
         other != Moment::NEVER
             && (self.group != other.group || (self.thread != other.thread && self.phase == other.phase))
     }
 }
 
-/// Those who did something to an element, as far as later ones may meet them: of many threads any two are enough, and
-/// workgroups come one after the other.
+/// The accesses of one kind to an element, as far as later ones may race with them: any two threads are enough, and
+/// workgroups run in sequence.
 #[derive(Clone, Copy)]
 struct Trace {
     last: Moment,
-    /// Of the workgroup and phase of the last.
+    /// Another thread in the workgroup and phase of the last.
     other: Moment,
-    /// Of an earlier workgroup.
+    /// An access of an earlier workgroup.
     earlier: Moment,
 }
 
@@ -53,22 +54,22 @@ impl Trace {
 #[derive(Clone, Copy)]
 struct Cell {
     writers: Trace,
-    /// The last writer added, atomically.
+    /// Whether the last write was an atomic addition.
     adds: bool,
     readers: Trace,
 }
 
-/// The marks of one buffer.
+/// The access records of one buffer.
 pub(super) struct Marks {
     cells: Vec<Cell>,
     is_local: bool,
 }
 
-/// What an access runs into.
+/// What is wrong with an access.
 pub(super) enum Clash {
-    /// Another thread did this.
+    /// It races with this access of another thread.
     Meets(Moment, &'static str),
-    /// Nobody of the workgroup has written it.
+    /// No thread of the workgroup has written the element.
     Unwritten,
 }
 
@@ -77,7 +78,7 @@ impl Marks {
         Marks { cells: vec![Cell { writers: Trace::EMPTY, adds: false, readers: Trace::EMPTY }; length], is_local }
     }
 
-    /// Notes an access to an element that exists.
+    /// Records an access to an existing element.
     pub fn touch(&mut self, element: usize, touch: Touch, here: Moment) -> Option<Clash> {
         let is_local = self.is_local;
         let cell = self.cells.get_mut(element)?;

@@ -1,6 +1,6 @@
-//! Which threads of a workgroup take part: loops and conditions leave some out for a while.
+//! The active threads of a workgroup: loops and conditions deactivate some for a while.
 
-/// The threads of a workgroup that take the next instruction.
+/// The threads of a workgroup that execute the next instruction.
 #[derive(Clone, Debug)]
 pub(super) struct Threads {
     taking: Vec<bool>,
@@ -12,7 +12,7 @@ impl Threads {
         Threads { taking: vec![true; size], count: size }
     }
 
-    /// Those of them for whom the condition holds.
+    /// The active threads for which the condition holds.
     pub fn filter(&self, holds: impl Fn(usize) -> bool) -> Threads {
         let mut count = 0;
         let decide = |(thread, &taking): (usize, &bool)| {
@@ -28,7 +28,7 @@ impl Threads {
         self.count == 0
     }
 
-    /// No thread is left out.
+    /// Whether all threads are active.
     pub fn are_all(&self) -> bool {
         self.count == self.taking.len()
     }
@@ -37,16 +37,16 @@ impl Threads {
         self.taking.get(thread).is_some_and(|&taking| taking)
     }
 
-    /// The first that takes part, and the first that does not.
+    /// The first active and the first inactive thread.
     pub fn apart(&self) -> Option<(usize, usize)> {
         let find = |taking: bool| self.taking.iter().position(|&other| other == taking);
         Some((find(true)?, find(false)?))
     }
 }
 
-/// Where those who were left out come back.
+/// Where threads are reactivated.
 pub(super) enum Frame {
-    /// Behind the loop.
+    /// After the loop.
     Loop(Threads),
     /// At this position.
     If(Threads, usize),

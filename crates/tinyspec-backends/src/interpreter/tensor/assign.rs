@@ -15,7 +15,7 @@ impl Frame<'_> {
             match self.graph.op(dep) {
                 Op::Store if self.leaf(self.graph.source(dep, 0)) == leaf => stores.push(dep),
                 Op::Group => deps.extend(self.graph.sources(dep).iter().rev()),
-                // What happens elsewhere only orders.
+                // Effects on other buffers are mere ordering.
                 _ => {}
             }
         }
@@ -54,7 +54,7 @@ impl Frame<'_> {
         Ok(())
     }
 
-    /// Past views, to the buffer or to an earlier state of it.
+    /// Skips views, down to the buffer or an earlier state of it.
     fn base(&self, mut node: NodeId) -> NodeId {
         while self.graph.op(node).category() == Category::Movement && self.graph.op(node) != Op::Stack {
             node = self.graph.source(node, 0);
@@ -62,7 +62,7 @@ impl Frame<'_> {
         node
     }
 
-    /// Past views and states, to the buffer.
+    /// Skips views and states, down to the buffer.
     fn leaf(&self, mut node: NodeId) -> NodeId {
         loop {
             node = self.base(node);
@@ -73,7 +73,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Where the elements of a view lie in its base: the same view of the numbers 0, 1, ….
+    /// The positions of a view's elements in its base: the same view of the numbers 0, 1, ….
     fn positions(&self, view: NodeId) -> Result<Array> {
         let base = self.base(view);
         let mut chain = Vec::new();
@@ -83,7 +83,7 @@ impl Frame<'_> {
             node = self.graph.source(node, 0);
         }
         let shape = self.array(base)?.shape().to_vec();
-        // An Index outside gives 0, so positions count from 1 on the way.
+        // An Index out of bounds gives 0, so positions are counted from 1 until the end.
         let mut positions = Array::new(DType::U64, &shape, (1..=element_count(&shape)? as u64).collect())?;
         for node in chain.into_iter().rev() {
             let op = self.graph.op(node);
@@ -95,7 +95,7 @@ impl Frame<'_> {
             let sources: Vec<&Array> = std::iter::once(&positions).chain(others.iter().map(Rc::as_ref)).collect();
             positions = apply(op, self.graph.arg(node), DType::U64, &sources)?;
         }
-        // 0 wraps to a position that no array has: nothing is written there.
+        // 0 wraps to a position that no array has, so nothing is written there.
         apply(Op::Add, &Arg::None, DType::U64, &[&positions, &Array::scalar(tinyspec_ir::Const::int(DType::U64, -1))])
     }
 }

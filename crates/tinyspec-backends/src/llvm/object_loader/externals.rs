@@ -1,6 +1,6 @@
-//! The functions that kernels may call: what LLVM itself asks for, and no more.
+//! The functions that kernels may call: only those that LLVM itself generates calls to.
 //!
-//! Not looked up in the process: a program that does not use such a function does not have it.
+//! They are not looked up in the process, since a program that does not use such a function may not contain it.
 
 use tinyspec_ir::{DType, float};
 
@@ -12,7 +12,7 @@ extern "C" fn fmod(a: f64, b: f64) -> f64 {
     a % b
 }
 
-// Halves are passed in the low bits of a float register, on x86-64 and AArch64 alike; Rust's stable types for such a
+// f16 values are passed in the low bits of a float register, on both x86-64 and AArch64; Rust's stable types for such a
 // register are f32 and f64.
 
 extern "C" fn narrow_f32(value: f32) -> f32 {
@@ -49,14 +49,14 @@ macro_rules! float_functions {
     };
 }
 
-// Processors before SSE 4.1 have no instruction for most of these, and those before FMA none for `fma`; `round` is nowhere
-// one, nor are the least and the greatest that leave a nan out. Of kernels' own ops only the first six are asked for.
+// Processors before SSE 4.1 have no instruction for most of these, and those before FMA none for `fma`; none has
+// `round`, or a minimum and maximum that ignore nan. The kernels' own ops need only the first six.
 float_functions! {
     truncf f32: trunc(); trunc f64: trunc();
     floorf f32: floor(); floor f64: floor();
     roundevenf f32: round_ties_even(); roundeven f64: round_ties_even();
     ceilf f32: ceil(); ceil f64: ceil();
-    // In the rounding mode that is set, which is always to nearest.
+    // In the current rounding mode, which is always to nearest.
     rintf f32: round_ties_even(); rint f64: round_ties_even();
     roundf f32: round(); round f64: round();
     fminf f32: min(y); fmin f64: min(y);

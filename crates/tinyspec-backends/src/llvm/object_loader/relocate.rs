@@ -13,7 +13,7 @@ pub(super) const MACHINE: Machine = elf::EM_NONE;
 /// The processor's name, for messages.
 pub(super) const NAME: &str = std::env::consts::ARCH;
 
-/// What a relocation computes with.
+/// The operands of a relocation.
 pub(super) struct Place {
     /// Address of the bytes to change.
     pub(super) address: u64,
@@ -34,7 +34,7 @@ impl Place {
         self.absolute().wrapping_sub(self.address) as i64
     }
 
-    /// Distance to a function: to its thunk where there is one, because it may be far away.
+    /// The distance to a function, or to its thunk if there is one, because the function may be out of range.
     fn call(&self) -> i64 {
         let target = self.thunk.unwrap_or(self.symbol);
         target.wrapping_add_signed(self.addend).wrapping_sub(self.address) as i64
@@ -56,7 +56,7 @@ fn write_distance(bytes: &mut [u8], distance: i64) -> Result<(), LoadError> {
     write(bytes, distance.to_le_bytes())
 }
 
-/// Does this kind of relocation refer to the slot with the symbol's address?
+/// Whether this kind of relocation refers to the slot with the symbol's address.
 pub(super) fn through_table(kind: RelocationType) -> bool {
     match MACHINE {
         elf::EM_X86_64 => {
@@ -66,7 +66,7 @@ pub(super) fn through_table(kind: RelocationType) -> bool {
     }
 }
 
-/// Changes `bytes`, which start at the place.
+/// Applies a relocation to `bytes`.
 pub(super) fn relocate(kind: RelocationType, place: &Place, bytes: &mut [u8]) -> Result<(), LoadError> {
     match MACHINE {
         elf::EM_X86_64 => relocate_x86_64(kind, place, bytes),
@@ -139,7 +139,7 @@ fn relocate_aarch64(kind: RelocationType, place: &Place, bytes: &mut [u8]) -> Re
 pub(super) fn write_thunk(thunk: &mut [u8], target: u64) {
     let (jump, slot) = thunk.split_at_mut(8);
     jump.copy_from_slice(&match MACHINE {
-        // jmp [rip + 2]; two bytes of filling
+        // jmp [rip + 2]; two bytes of padding
         elf::EM_X86_64 => [0xff, 0x25, 0x02, 0, 0, 0, 0xcc, 0xcc],
         // ldr x16, .+8; br x16
         _ => [0x50, 0x00, 0x00, 0x58, 0x00, 0x02, 0x1f, 0xd6],
@@ -147,11 +147,11 @@ pub(super) fn write_thunk(thunk: &mut [u8], target: u64) {
     slot.copy_from_slice(&target.to_le_bytes());
 }
 
-/// Makes freshly written code visible to the instruction fetch, where that does not happen by itself.
+/// Makes new code visible to instruction fetch, on machines where that is not automatic.
 pub(super) fn synchronize_instructions(code: &[u8]) {
     #[cfg(target_arch = "aarch64")]
     {
-        // The least line size that AArch64 allows is 16 bytes for either cache; cleaning a line twice is harmless.
+        // The smallest line size that AArch64 allows is 16 bytes for either cache; cleaning a line twice is harmless.
         let (start, end) = (code.as_ptr() as usize, code.as_ptr() as usize + code.len());
         // SAFETY: maintenance of mapped, readable addresses; it changes no data.
         unsafe {

@@ -11,31 +11,31 @@ use tinyspec_ir::address::base_and_index;
 use tinyspec_ir::affine::{Affine, gcd};
 use tinyspec_ir::{AddrSpace, Arg, DType, NodeId, Op};
 
-/// Parts of addresses that exist already.
+/// Parts of addresses that have been computed.
 #[derive(Clone, Default)]
 pub(super) struct Addresses {
     wide: FxHashMap<NodeId, Placed>,
     scaled: FxHashMap<(NodeId, i64), Placed>,
     pointers: FxHashMap<(NodeId, Vec<(NodeId, i64)>), Placed>,
-    /// Integers in 32 bits, and sums of them as offsets: on a GPU, where such arithmetic takes half as long.
+    /// 32-bit integers, and sums of them as offsets, for GPUs, where such arithmetic takes half as long.
     pub(super) narrow: FxHashMap<NodeId, Placed>,
     pub(super) narrow_sums: FxHashMap<Vec<(NodeId, i64)>, Placed>,
 }
 
-/// Where a Load or Store goes.
+/// The address of a Load or Store.
 pub(super) struct Address {
     /// A pointer, or a vector of them.
     pub(super) pointer: Value,
-    /// Bytes that the address is divisible by.
+    /// The alignment in bytes.
     pub(super) alignment: u32,
     pub(super) dtype: DType,
 }
 
-/// Start of buffers: part of the kernel's calling convention.
+/// The alignment of buffers, which is part of the kernel's calling convention.
 const BUFFER_ALIGNMENT: i64 = 64;
 
 impl Renderer<'_, '_> {
-    /// Finds out where every buffer begins, and the values of the named dims.
+    /// Loads the address of every buffer, and the values of the named dims.
     pub(super) fn load_bases(&mut self, instructions: &[NodeId]) -> Result<()> {
         let is_gpu = self.is_gpu();
         for node in self.graph.reachable(instructions) {
@@ -78,7 +78,7 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// The values that the address of a place is made of.
+    /// The values that an address is computed from.
     pub(super) fn parts_of_address(&self, place: NodeId) -> Result<Vec<NodeId>> {
         let Some((_, Some(index))) = base_and_index(self.graph, place) else { return Ok(Vec::new()) };
         if self.lanes(index)? > 1 {
@@ -92,7 +92,7 @@ impl Renderer<'_, '_> {
         found.ok_or_else(|| self.unsupported(base, "registers have no address"))
     }
 
-    /// One address for each lane of the index; lanes that a mask closes get the start of the buffer.
+    /// One address for each lane of the index; masked-off lanes get the start of the buffer.
     pub(super) fn gathered(&mut self, base: NodeId, index: NodeId, mask: Option<Value>) -> Result<Address> {
         let (start, dtype) = (self.base(base)?, self.graph.dtype(base));
         let kind = Kind::of(dtype).in_memory();
@@ -100,7 +100,7 @@ impl Renderer<'_, '_> {
         if let Some(mask) = mask {
             lanes = self.emit.select(mask, lanes, self.emit.int(lanes.kind, lanes.lanes, 0))?;
         }
-        // Addresses extend an index with its sign.
+        // Addresses sign-extend their indices.
         if self.graph.dtype(index).is_unsigned() && lanes.kind != Kind::I64 {
             lanes = self.emit.convert(LLVMZExt, lanes, Kind::I64)?;
         }
@@ -119,7 +119,7 @@ impl Renderer<'_, '_> {
         terms.sort_unstable();
         let mut pointer = Placed { value: self.base(base)?, depth: 0 };
         let mut prefix: Vec<(NodeId, i64)> = Vec::new();
-        // Terms of one depth are added up first: an index register.
+        // Terms of the same depth are added up first, into an index register.
         for group in terms.chunk_by(|a, b| a.0 == b.0) {
             prefix.extend(group.iter().map(|(_, node, factor)| (*node, *factor)));
             let key = (base, prefix.clone());
@@ -150,7 +150,7 @@ impl Renderer<'_, '_> {
             }
             self.addresses.pointers.insert(key, pointer);
         }
-        // The displacement stands beside the access, so that the instruction holds it.
+        // The displacement is added next to the access, so that it is folded into the instruction.
         let mut value = pointer.value;
         if sum.constant() != 0 {
             let constant = self.emit.int(Kind::I64, 1, sum.constant());
@@ -161,7 +161,7 @@ impl Renderer<'_, '_> {
             0 => BUFFER_ALIGNMENT,
             bytes => 1 << bytes.trailing_zeros().min(BUFFER_ALIGNMENT.trailing_zeros()),
         };
-        // LOCAL buffers are laid out by the same rule as Params.
+        // LOCAL buffers are aligned like Params.
         Ok(Address { pointer: value, alignment: alignment as u32, dtype })
     }
 

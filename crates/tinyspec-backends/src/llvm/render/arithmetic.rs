@@ -29,7 +29,7 @@ impl Renderer<'_, '_> {
         let (op, lanes) = (self.graph.op(node), self.lanes(node)?);
         let sources = self.graph.sources(node);
         if op == Op::Where {
-            // A scalar condition chooses whole vectors.
+            // A scalar condition selects whole vectors.
             let mut condition = self.value(sources[0])?;
             let (a, b) = (self.value_in(sources[1], lanes)?, self.value_in(sources[2], lanes)?);
             // If only the first lane of a float comparison is demanded, LLVM 22 scalarises it. With AVX-512 it then drops a shuffle of
@@ -62,7 +62,7 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// `a + b * -1` is how the language writes `a - b`: the two, in this order.
+    /// The operands of a difference, which the language writes as `a + b * -1`.
     pub(super) fn difference(&self, node: NodeId) -> Option<[NodeId; 2]> {
         match (self.graph.op(node), self.graph.sources(node)) {
             (Op::Add, &[a, b]) => match (self.negated(a), self.negated(b)) {
@@ -74,7 +74,7 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// `a * -1` is how it writes a negation: `a`.
+    /// The operand of a negation, which the language writes as `a * -1`.
     fn negated(&self, node: NodeId) -> Option<NodeId> {
         let (graph, dtype) = (self.graph, self.graph.dtype(node));
         let narrow = dtype.is_float() && !matches!(dtype, DType::F32 | DType::F64);
@@ -116,7 +116,7 @@ impl Renderer<'_, '_> {
                 self.emit.binary(LLVMFDiv, one, a)
             }
             (Op::Max, &[a, b]) => match self.constant_operand(node) {
-                // Two instructions instead of six: which zero and which nan is decided by the order of operands.
+                // Two instructions instead of six: the order of operands decides between zeros and propagates nan.
                 Some((constant, true)) if !constant.is_nan() && constant.to_bits() != (-0.0f64).to_bits() => {
                     self.maximum_with(a, b, constant)
                 }
@@ -140,7 +140,7 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// A quotient or a remainder.
+    /// Emits a division or a remainder.
     pub(super) fn quotient(&self, opcode: LLVMOpcode, a: Value, b: Value) -> Result<Value> {
         self.emit.binary(opcode, a, self.fenced(b)?)
     }
@@ -155,7 +155,7 @@ impl Renderer<'_, '_> {
     /// The value of a constant operand of a binary node, and whether it is the second one.
     fn constant_operand(&self, node: NodeId) -> Option<(f64, bool)> {
         let [a, b] = *self.graph.sources(node) else { return None };
-        // A splat of a constant is one too.
+        // A splat of a constant counts, too.
         let value = |node: NodeId| {
             let scalar = if self.graph.op(node) == Op::Expand { self.graph.source(node, 0) } else { node };
             self.graph.as_const(scalar)?.as_float()
@@ -206,10 +206,11 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// `-1 < index & index < limit` of scalars, which is one unsigned comparison where the limit is not negative.
+    /// The operands of a bounds check `-1 < index & index < limit` of scalars, which is one unsigned comparison if the
+    /// limit is not negative.
     ///
-    /// Indices that data name are gated so. Two `setcc` each keep a byte of a register whose other bytes are old, so one trip of
-    /// a loop would wait for the last.
+    /// Indices from data are gated this way. Two `setcc` would each write one byte of a register, and the false
+    /// dependence on its other bytes would make each trip of a loop wait for the previous one.
     fn range_check(&self, node: NodeId) -> Option<(NodeId, NodeId)> {
         let graph = self.graph;
         let compared = |node: NodeId| match (graph.op(node), graph.sources(node)) {
@@ -227,7 +228,7 @@ impl Renderer<'_, '_> {
         })
     }
 
-    /// A count outside the width shifts everything out; the machine's instruction would do as it likes.
+    /// A shift by at least the width gives 0; the machine instruction would be undefined.
     fn shift(&mut self, node: NodeId, op: Op, dtype: DType, a: Value, count: Value) -> Result<Value> {
         let width = i64::from(a.kind.bits());
         let bounds = self.graph.props(self.graph.source(node, 1)).interval.int();

@@ -1,6 +1,5 @@
-//! Additions in one step that other threads do not divide. Where a machine has no instruction for them, the bits of the sum
-//! are exchanged for those that were read, until nobody came between. GPUs exchange 32 bits and more: of narrower numbers the
-//! word around them.
+//! Atomic additions. If a machine has no instruction for them, they are compare-and-swap loops. GPUs swap at least 32
+//! bits, so narrower numbers use the word that contains them.
 
 use super::emit::{Kind, Result, Space, Value};
 use super::gpu::amdgpu;
@@ -13,14 +12,14 @@ use llvm_sys::LLVMOpcode::{
 use tinyspec_ir::float::EightBits;
 use tinyspec_ir::{DType, NodeId};
 
-/// The least that GPUs exchange.
+/// The narrowest compare-and-swap of GPUs.
 const WORD: Kind = Kind::I32;
 
-/// What is read and exchanged at once.
+/// The memory that is read and swapped.
 struct Place {
     pointer: Value,
     kind: Kind,
-    /// Where in it the number is, if it is not all of it.
+    /// The bit position of the number, if it is narrower.
     shift: Option<Value>,
 }
 
@@ -67,7 +66,7 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// Whether LLVM has an instruction for it, or makes a loop that reads as others write.
+    /// Whether LLVM has an instruction for it, or emits a loop that reads atomically.
     fn adds_in_memory(&self, dtype: DType) -> bool {
         let is_word = dtype.size() as u32 * 8 >= WORD.bits();
         match self.family {
@@ -77,7 +76,7 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// Reads bits, writes those of the sum if they are still there, else tries again.
+    /// Adds by a compare-and-swap loop.
     fn exchange_sum(&mut self, to: Value, value: Value, dtype: DType) -> Result<()> {
         let bits = match dtype.size() {
             1 => Kind::I8,
@@ -107,8 +106,8 @@ impl Renderer<'_, '_> {
         Ok(())
     }
 
-    /// What is there, probably. A load of LOCAL memory on AMD's GPUs looks like any other, so there an exchange of nothing for
-    /// nothing reads.
+    /// A first guess of the old value. On AMD GPUs, an atomic load of LOCAL memory is not distinguished from any other,
+    /// so it is read by a compare-and-swap of 0 for 0.
     fn first_read(&self, place: &Place) -> Result<Value> {
         if matches!(place.pointer.kind, Kind::Pointer(Space::Local)) {
             let zero = self.emit.int(place.kind, 1, 0);
@@ -126,7 +125,7 @@ impl Renderer<'_, '_> {
         Ok(Place { pointer, kind: WORD, shift: Some(shift) })
     }
 
-    /// The bits of the number among those that were read.
+    /// Extracts the number's bits from the word that was read.
     fn taken_from(&self, place: &Place, read: Value, bits: Kind) -> Result<Value> {
         match place.shift {
             None => Ok(read),
@@ -134,7 +133,7 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// What is written: the number's new bits, and all others as they were.
+    /// The word to write: the number's new bits, and the others unchanged.
     fn put_into(&self, place: &Place, read: Value, new: Value) -> Result<Value> {
         let Some(shift) = place.shift else { return Ok(new) };
         let (emit, kind) = (&self.emit, place.kind);
@@ -143,7 +142,7 @@ impl Renderer<'_, '_> {
         emit.binary(LLVMOr, others, emit.binary(LLVMShl, emit.convert(LLVMZExt, new, kind)?, shift)?)
     }
 
-    /// A float of at most 16 bits as an f32; another number as it is.
+    /// Converts floats of at most 16 bits to f32; other numbers are unchanged.
     fn widen(&self, value: Value, dtype: DType) -> Result<Value> {
         match EightBits::of(dtype) {
             _ if dtype.is_int() || dtype.size() > 2 => Ok(value),
@@ -152,7 +151,7 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// An f32 as a float of at most 16 bits, to the nearest; another number as it is.
+    /// Rounds f32 to floats of at most 16 bits; other numbers are unchanged.
     fn narrow(&self, value: Value, dtype: DType) -> Result<Value> {
         match EightBits::of(dtype) {
             _ if dtype.is_int() || dtype.size() > 2 => Ok(value),
@@ -165,7 +164,7 @@ impl Renderer<'_, '_> {
         let (emit, int) = (&self.emit, |number: i128| self.emit.int(Kind::I32, 1, number as i64));
         let code = emit.convert(LLVMZExt, value, Kind::I32)?;
         let magnitude = emit.binary(LLVMAnd, code, int(0x7f))?;
-        // The fields move to their places in f32, and the exponent is biased anew; a subnormal is a count of units.
+        // The fields move to their positions in f32, and the exponent is rebiased; a subnormal is a count of units.
         let shifted = emit.binary(LLVMShl, magnitude, int(23 - format.mantissa))?;
         let normal = emit.binary(LLVMAdd, shifted, int((127 - format.bias) << 23))?;
         let unit = emit.float(Kind::Float, 1, 2f64.powi((1 - format.bias - format.mantissa) as i32));

@@ -23,14 +23,14 @@ impl Renderer<'_, '_> {
         self.convert(value, from, to)
     }
 
-    /// A value of dtype `from` as one of `to`.
+    /// Converts a value of dtype `from` to `to`.
     pub(super) fn convert(&self, value: Value, from: DType, to: DType) -> Result<Value> {
         if from == to {
             return Ok(value);
         }
         let (source, target, lanes) = (Kind::of(from), Kind::of(to), value.lanes);
         match (from, to) {
-            // Storage of the upper half of an f32.
+            // bf16 is the upper half of an f32.
             (DType::BF16, DType::F32) => {
                 let wide = self.emit.convert(LLVMZExt, value, Kind::I32)?;
                 let bits = self.emit.binary(LLVMShl, wide, self.emit.int(Kind::I32, lanes, 16))?;
@@ -40,7 +40,7 @@ impl Renderer<'_, '_> {
             (DType::F32, DType::BF16) => self.narrow_to_bf16(value),
             (DType::F64, DType::BF16) => self.narrow_to_bf16(self.narrow_to_odd(value)?),
             (_, DType::BF16) if from.is_float() => self.convert(self.convert(value, from, DType::F32)?, DType::F32, to),
-            // f32 represents these integers exactly; those of 8 bits fit its upper half.
+            // f32 represents these integers exactly; 8-bit ones fit in its upper half.
             (_, DType::BF16) if source.bits() <= 8 => {
                 let single = self.convert(value, from, DType::F32)?;
                 let bits = self.emit.convert(LLVMBitCast, single, Kind::I32)?;
@@ -57,9 +57,9 @@ impl Renderer<'_, '_> {
                 let zero = self.emit.int(source, lanes, 0);
                 self.emit.compare_ints(LLVMIntNE, value, zero)
             }
-            // Processors convert vectors from f32.
+            // Processors only convert vectors from f32.
             (DType::F64, DType::F16) => self.convert(self.narrow_to_odd(value)?, DType::F32, to),
-            // What an f32 cannot hold of an integer is beyond an f16 anyway.
+            // Integers that an f32 cannot represent exactly are beyond the range of f16 anyway.
             (_, DType::F16) if source.is_int() => self.convert(self.convert(value, from, DType::F32)?, DType::F32, to),
             (DType::F16, _) if target.is_int() => self.convert(self.convert(value, from, DType::F32)?, DType::F32, to),
             _ if source.is_int() && target.is_int() => {
@@ -80,7 +80,8 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// Float to integer: nan is 0, what is too large the greatest value. The conversion itself only sees what fits.
+    /// Float to integer: nan becomes 0, and values out of range saturate. The conversion itself only gets values in
+    /// range.
     fn saturate(&self, value: Value, to: DType) -> Result<Value> {
         let (least, greatest) = to.int_range().unwrap_or((0, 1));
         let lanes = value.lanes;
@@ -89,7 +90,7 @@ impl Renderer<'_, '_> {
         let low = self.emit.float(value.kind, lanes, least as f64);
         let nan = self.emit.compare_floats(LLVMRealUNO, value, value)?;
         let to_int = |inside: Value| match kind.bits() {
-            // Machines convert to 32 and 64 bits.
+            // Machines only convert to 32 and 64 bits.
             ..32 => self.emit.convert(LLVMTrunc, self.emit.convert(LLVMFPToSI, inside, Kind::I32)?, kind),
             _ => self.emit.convert(if to.is_unsigned() { LLVMFPToUI } else { LLVMFPToSI }, inside, kind),
         };
@@ -102,7 +103,7 @@ impl Renderer<'_, '_> {
             let converted = to_int(self.emit.select(is_above, bounded, low)?)?;
             return self.emit.select(nan, self.emit.int(kind, lanes, 0), converted);
         }
-        // The first number beyond the range is a power of two as well.
+        // The first number beyond the range is a power of two.
         let high = self.emit.float(value.kind, lanes, (greatest + 1) as f64);
         let above = self.emit.compare_floats(LLVMRealOGE, value, high)?;
         let below = self.emit.compare_floats(LLVMRealOLT, value, low)?;
@@ -116,7 +117,7 @@ impl Renderer<'_, '_> {
         self.emit.select(below, self.emit.int(kind, lanes, least as i64), upper)
     }
 
-    /// To the nearest, ties to even, on the bits: what LLVM emits for this differs from one processor to the next.
+    /// Rounds to nearest, ties to even, by integer arithmetic, because LLVM's conversion differs between processors.
     fn narrow_to_bf16(&self, value: Value) -> Result<Value> {
         let int = |number| self.emit.int(Kind::I32, value.lanes, number);
         let bits = self.emit.convert(LLVMBitCast, value, Kind::I32)?;
@@ -129,7 +130,7 @@ impl Renderer<'_, '_> {
         self.emit.convert(LLVMTrunc, self.emit.select(nan, quiet, rounded)?, Kind::I16)
     }
 
-    /// f64 to f32 rounded to odd, after which another rounding gives what one rounding would have.
+    /// f64 to f32 rounded to odd, so that a second rounding gives the correctly rounded result.
     fn narrow_to_odd(&self, value: Value) -> Result<Value> {
         let int = |number| self.emit.int(Kind::I32, value.lanes, number);
         let nearest = self.emit.convert(LLVMFPTrunc, value, Kind::Float)?;

@@ -12,9 +12,9 @@ use tinyspec_ir::{Arg, AxisType, Builder, Graph, NodeId, Op};
 pub(super) struct Level {
     /// The Range or If.
     pub(super) node: NodeId,
-    /// The block before it: what it does not change is computed at the end of that.
+    /// The block before it: invariant values are computed at its end.
     pub(super) before: Block,
-    /// Registers as they were before.
+    /// The registers before it.
     registers: BTreeMap<u32, Value>,
     after: Block,
     body: Option<Body>,
@@ -23,7 +23,7 @@ pub(super) struct Level {
 }
 
 impl Level {
-    /// Is it a loop rather than an If?
+    /// Whether it is a loop rather than an If.
     pub(super) fn is_loop(&self) -> bool {
         self.body.is_some()
     }
@@ -34,7 +34,7 @@ struct Body {
     block: Block,
     index: Value,
     end: Value,
-    /// It may run no time at all.
+    /// Whether it may have no trips.
     guarded: bool,
     phis: Vec<(u32, Value)>,
 }
@@ -43,12 +43,12 @@ struct Body {
 #[derive(Default)]
 pub(super) struct Registers {
     current: BTreeMap<u32, Value>,
-    /// Registers that are written inside each Range or If.
+    /// The registers written inside each Range or If.
     written: FxHashMap<NodeId, BTreeSet<u32>>,
 }
 
 impl Registers {
-    /// Finds what is written where.
+    /// Finds the registers written inside each Range or If.
     pub(super) fn scan(graph: &Graph, instructions: &[NodeId]) -> Registers {
         let mut written: FxHashMap<NodeId, BTreeSet<u32>> = FxHashMap::default();
         let mut open: Vec<NodeId> = Vec::new();
@@ -77,7 +77,7 @@ impl Registers {
         self.current.insert(slot, value);
     }
 
-    /// Registers that hold a value and are written inside `node`; what is first written there is not seen outside.
+    /// Registers that hold a value and are written inside `node`. A register first written there is not live outside.
     fn carried(&self, node: NodeId) -> Vec<(u32, Value)> {
         let written = self.written.get(&node).into_iter().flatten();
         written.filter_map(|slot| Some((*slot, self.read(*slot)?))).collect()
@@ -85,7 +85,7 @@ impl Registers {
 }
 
 impl Renderer<'_, '_> {
-    /// The loop is tested at its end; a test before it is made only if it may run no time at all.
+    /// The loop is tested at its end, and before it only if it may have no trips.
     pub(super) fn open_loop(&mut self, node: NodeId) -> Result<()> {
         let shared = matches!(self.graph.arg(node), Arg::Range { axis: AxisType::Global, .. });
         let bound = self.graph.source(node, 0);
@@ -175,7 +175,7 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// Closes a block and opens that of the opposite condition: both share one branch.
+    /// Closes a block and opens the block of the opposite condition, which shares its branch.
     pub(super) fn open_otherwise(&mut self, endif: NodeId, node: NodeId) -> Result<()> {
         let level = self.innermost_condition(endif)?;
         let (end, after) = (self.emit.block(), self.emit.new_block());
@@ -193,7 +193,8 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// Joins the registers of two paths: the current one, which ends in `from_here`, and one that left `others`.
+    /// Merges the registers of two paths by phis: the current one, which ends in `from_here`, and one with the
+    /// registers `others`.
     fn join(&mut self, others: BTreeMap<u32, Value>, from_others: Block, from_here: Block) -> Result<()> {
         let mut current = BTreeMap::new();
         for (slot, old) in others {
@@ -210,7 +211,7 @@ impl Renderer<'_, '_> {
         Ok(())
     }
 
-    /// Registers after a loop that ran; those that were made inside it are gone.
+    /// Restores the set of registers after a loop; those first written inside it are dropped.
     fn keep(&mut self, before: BTreeMap<u32, Value>) -> Result<()> {
         self.registers.current.retain(|slot, _| before.contains_key(slot));
         Ok(())

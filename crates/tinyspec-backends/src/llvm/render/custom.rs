@@ -1,7 +1,7 @@
-//! Custom: code that the user wrote in the renderer's language, here the body of a function of LLVM IR over `%0`, `%1`, ….
+//! Custom code in the renderer's language, here the body of a function in LLVM IR over `%0`, `%1`, ….
 //!
-//! The types of the result and of an operand are `{r}` and `{0}`, `{1}`, …; what intrinsics for them are called ends with
-//! `{r.name}`, …. Code with such marks is made for whole vectors, code without is for one lane, and done for each.
+//! `{r}` and `{0}`, `{1}`, … stand for the types of the result and the operands, `{r.name}`, … for their suffixes in
+//! names of intrinsics. Code with such placeholders works on whole vectors; code without them is applied to each lane.
 
 use super::Renderer;
 use super::emit::{Kind, Result, Value};
@@ -40,7 +40,7 @@ impl Renderer<'_, '_> {
         Ok(result)
     }
 
-    /// The name of the function that the code is the body of.
+    /// Adds the function with this body, and returns its name.
     pub(super) fn custom_function(
         &mut self,
         node: NodeId,
@@ -71,7 +71,7 @@ fn custom_name(number: usize) -> String {
     format!("custom.{number}")
 }
 
-/// The code for these types.
+/// Instantiates the code for these types.
 pub(super) fn instance(code: &str, result: Type, operands: &[Type]) -> String {
     let operands = operands.iter().enumerate().map(|(number, &of)| (number.to_string(), of));
     operands.chain([("r".to_string(), result)]).fold(code.to_string(), |code, (mark, of)| {
@@ -91,7 +91,7 @@ fn type_name((kind, lanes): Type) -> String {
     if lanes == 1 { element } else { format!("<{lanes} x {element}>") }
 }
 
-/// How the name of an intrinsic for this type ends.
+/// The suffix of an intrinsic's name for this type.
 fn suffix((kind, lanes): Type) -> String {
     let letter = if kind.is_float() { 'f' } else { 'i' };
     let vector = if lanes == 1 { String::new() } else { format!("v{lanes}") };
@@ -100,16 +100,16 @@ fn suffix((kind, lanes): Type) -> String {
 
 type Refused<T> = std::result::Result<T, String>;
 
-/// A module with this function, which calls nothing but intrinsics.
+/// Parses a module with this function, which may call only intrinsics.
 fn parse<'context>(context: &'context Context, definition: &str, name: &str) -> Refused<Module<'context>> {
     if definition.contains('\0') {
         return Err("it holds a 0 byte".into());
     }
     let text = MemoryBuffer::create_from_memory_range_copy(definition.as_bytes(), "custom");
     let (mut module, mut message) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // Its successor is not in every libLLVM that can be loaded.
+    // Not every supported libLLVM has its successor.
     #[expect(deprecated)]
-    // SAFETY: context and text are alive; the parser takes the text over.
+    // SAFETY: context and text are alive; the parser takes ownership of the text.
     let failed =
         unsafe { ir_reader::LLVMParseIRInContext(context.raw(), text.as_mut_ptr(), &mut module, &mut message) } != 0;
     std::mem::forget(text);
@@ -117,7 +117,7 @@ fn parse<'context>(context: &'context Context, definition: &str, name: &str) -> 
         if message.is_null() {
             return Err("it cannot be read".into());
         }
-        // SAFETY: after a failure LLVM hands over a message, which is ours to free.
+        // SAFETY: after a failure LLVM returns a message, which is ours to free.
         let text = unsafe {
             let text = CStr::from_ptr(message).to_string_lossy().into_owned();
             llvm_sys::core::LLVMDisposeMessage(message);
@@ -125,7 +125,7 @@ fn parse<'context>(context: &'context Context, definition: &str, name: &str) -> 
         };
         return Err(text.lines().next().unwrap_or_default().into());
     }
-    // SAFETY: the parser made it, and nobody else has it.
+    // SAFETY: the parser made it, and it has no other owner.
     let module = unsafe { Module::new(module) };
     let is_known = |function: inkwell::values::FunctionValue| {
         function.get_name().to_bytes() == name.as_bytes() || function.get_intrinsic_id() != 0
@@ -137,7 +137,7 @@ fn parse<'context>(context: &'context Context, definition: &str, name: &str) -> 
         return Err("it needs a global variable, which a kernel has not".into());
     }
     let mut assembler = 0;
-    // SAFETY: the module is alive; the text is its own, and only its length is wanted.
+    // SAFETY: the module is alive and owns the text, of which only the length is used.
     unsafe { llvm_sys::core::LLVMGetModuleInlineAsm(module.as_mut_ptr(), &mut assembler) };
     if assembler > 0 {
         return Err("it ends its function and goes on with assembler, which a kernel cannot have".into());
@@ -146,7 +146,7 @@ fn parse<'context>(context: &'context Context, definition: &str, name: &str) -> 
     Ok(module)
 }
 
-/// Adds the function to the kernel's module, for its own use.
+/// Links the function into the kernel's module, with private linkage.
 fn link<'context>(into: &Module<'context>, parsed: Module<'context>, name: &str) -> Refused<()> {
     parsed.set_triple(&into.get_triple());
     parsed.set_data_layout(&into.get_data_layout());
@@ -163,7 +163,7 @@ fn link<'context>(into: &Module<'context>, parsed: Module<'context>, name: &str)
     Ok(())
 }
 
-/// Puts the code where it is called, so that one function is left.
+/// Inlines custom code, so that one function is left.
 pub(super) fn inline(module: &Module, count: usize) -> Result<()> {
     use llvm_sys::error::{LLVMDisposeErrorMessage, LLVMGetErrorMessage};
     use llvm_sys::transforms::pass_builder::*;

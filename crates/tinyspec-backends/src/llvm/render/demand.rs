@@ -1,5 +1,5 @@
-//! Which values are needed at all. Addresses take their indices apart, so the sums that the graph has for them are mostly
-//! used by nobody; without IR passes, whatever is made stays.
+//! Finds the values that are needed. Addresses are computed from the terms of their indices, so most index sums in the
+//! graph are unused, and without IR passes, dead code would stay.
 
 use super::emit::Result;
 use super::{NodeId, Op, Renderer};
@@ -7,7 +7,7 @@ use tinyspec_ir::address::register;
 use tinyspec_ir::instruction::Instruction;
 
 impl Renderer<'_, '_> {
-    /// By node: does an effect, a loop or another value need it?
+    /// For each node, whether an effect, a loop or another value needs it.
     pub(super) fn demanded(&self, instructions: &[NodeId]) -> Result<Vec<bool>> {
         let graph = self.graph;
         let mut demanded = vec![false; graph.len()];

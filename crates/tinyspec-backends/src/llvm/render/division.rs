@@ -1,4 +1,5 @@
-//! Floored, total division: x / 0 = 0, x mod 0 = x, MIN / -1 wraps. Guards vanish where min_max shows them needless.
+//! Floored, total division: x / 0 = 0, x mod 0 = x, MIN / -1 wraps. Guards are omitted if min_max shows that they are
+//! unnecessary.
 
 use super::Renderer;
 use super::emit::{Kind, Result, Value};
@@ -17,7 +18,7 @@ impl Renderer<'_, '_> {
         let unsigned = dtype.is_unsigned();
         let constant = |number: i64| self.emit.int(a.kind, a.lanes, number);
         if low == high && low > 0 && (low as u64).is_power_of_two() {
-            // Arithmetic shifts and masks floor by themselves.
+            // Arithmetic shifts and masks already floor.
             let power = constant(i64::from((low as u64).trailing_zeros()));
             return match op {
                 Op::Idiv => self.emit.binary(if unsigned { LLVMLShr } else { LLVMAShr }, a, power),
@@ -43,7 +44,7 @@ impl Renderer<'_, '_> {
             quotient = self.emit.select(is_minus_one, negated, quotient)?;
         }
         if !unsigned && (least < 0 || low < 0) {
-            // Division truncates: one less where a remainder has the other sign than the divisor.
+            // Division truncates: subtract one if the remainder and the divisor differ in sign.
             let product = self.emit.binary(LLVMMul, quotient, b)?;
             let remainder = self.emit.binary(LLVMSub, a, product)?;
             let signs = self.emit.binary(LLVMXor, remainder, b)?;
@@ -63,7 +64,7 @@ impl Renderer<'_, '_> {
         self.emit.binary(LLVMSub, a, product)
     }
 
-    /// The floor of the exact quotient: one that was rounded to f32 may have reached the next integer, or 0.
+    /// The floor of the exact quotient: rounding to f32 may have reached the next integer, or 0.
     pub(super) fn float_floor_division(&mut self, a: Value, b: Value) -> Result<Value> {
         let narrow = a.kind == Kind::Float;
         let widen = |value| if narrow { self.emit.convert(LLVMFPExt, value, Kind::Double) } else { Ok(value) };

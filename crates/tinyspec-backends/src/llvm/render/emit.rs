@@ -1,7 +1,8 @@
-//! Emits LLVM IR on values that are scalars or vectors alike.
+//! Emits LLVM IR for scalars and vectors uniformly.
 //!
-//! inkwell gives scalars and vectors, integers and floats, types of their own; here every operation is defined on all
-//! of them, so the instructions are built on LLVM's C interface, with the checks that keep that sound in this file and those below it.
+//! inkwell has separate types for scalars and vectors, integers and floats; here every operation is defined on all of
+//! them, so instructions are built through LLVM's C interface. The checks that keep this sound are in this file and its
+//! submodules.
 
 mod control;
 mod gpu;
@@ -33,21 +34,21 @@ pub(super) enum Kind {
     I32,
     I64,
     Half,
-    /// Bits in pairs for one instruction; elsewhere bfloat16 is an integer.
+    /// Only for the bf16 dot product instruction; elsewhere bf16 values are integers.
     BFloat,
     Float,
     Double,
     Pointer(Space),
 }
 
-/// Which memory a pointer is into.
+/// The address space of a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Space {
-    /// A CPU's, which is one.
+    /// The only one of a CPU.
     Flat,
-    /// A GPU's, which all workgroups share.
+    /// A GPU's memory that all workgroups share.
     Global,
-    /// A workgroup's own.
+    /// Memory of a workgroup.
     Local,
 }
 
@@ -63,7 +64,8 @@ impl Space {
 }
 
 impl Kind {
-    /// How a dtype is held in registers: bool is one bit; bfloat16 and 8-bit floats are storage only, so their bits.
+    /// The kind of a dtype in registers: bool is one bit; bf16 and 8-bit floats are storage only, so they are integers
+    /// of their bits.
     pub(super) fn of(dtype: DType) -> Kind {
         match dtype {
             DType::Bool => Kind::I1,
@@ -119,17 +121,17 @@ pub(super) struct Block(LLVMBasicBlockRef);
 
 const UNNAMED: *const std::ffi::c_char = c"".as_ptr();
 
-/// Builds one function. Everything it hands out lives as long as the context.
+/// Builds one function. Everything it returns lives as long as the context.
 pub(super) struct Emitter<'context> {
     context: LLVMContextRef,
     module: LLVMModuleRef,
-    // Owns the builder that the pointer below is of.
+    // Owns the builder that the pointer below refers to.
     owner: inkwell::builder::Builder<'context>,
     builder: LLVMBuilderRef,
     function: LLVMValueRef,
-    /// The debug location of the instructions to come, if there are locations.
+    /// The debug location of the next instructions, if there are locations.
     location: Cell<Option<DILocation<'context>>>,
-    /// Of atomic operations; `None` for all threads of the system.
+    /// The scope of atomic operations; `None` for all threads of the system.
     scope: Option<Scope>,
     intrinsics: RefCell<FxHashMap<Overloaded, Intrinsic>>,
 }
@@ -153,16 +155,17 @@ fn mismatch(operation: &str, a: Value, b: Value) -> BackendError {
 }
 
 // SAFETY of this file: every pointer comes from LLVM and belongs to `context`, which outlives the emitter; operands are
-// checked to have the kinds that an instruction takes; the builder stands in a block of `function` from `new` on.
+// checked to have the kinds that an instruction takes; the builder is positioned in a block of `function` from `new`
+// on.
 impl<'context> Emitter<'context> {
-    /// Starts the body of a function, which is empty.
+    /// Starts the body of an empty function.
     pub(super) fn new(
         context: &'context Context,
         module: &Module<'context>,
         function: FunctionValue<'context>,
         scope: Option<Scope>,
     ) -> Emitter<'context> {
-        // Without unwinding there are no unwind tables.
+        // Functions that do not unwind need no unwind tables.
         let nounwind = inkwell::attributes::Attribute::get_named_enum_kind_id("nounwind");
         let attribute = context.create_enum_attribute(nounwind, 0);
         function.add_attribute(inkwell::attributes::AttributeLoc::Function, attribute);
@@ -180,7 +183,7 @@ impl<'context> Emitter<'context> {
         }
     }
 
-    /// Sets the debug location of the instructions to come.
+    /// Sets the debug location of the next instructions.
     pub(super) fn locate(&self, location: DILocation<'context>) {
         self.location.set(Some(location));
         self.keep_location();
@@ -195,7 +198,7 @@ impl<'context> Emitter<'context> {
 
     /// Parameter `index` of the function.
     pub(super) fn parameter(&self, index: u32, kind: Kind) -> Result<Value> {
-        // SAFETY: see above; the function is asked for no parameter that it has not.
+        // SAFETY: see above; the function has this parameter.
         unsafe {
             if index >= LLVMCountParams(self.function) {
                 return Err(BackendError::Compile(format!("the kernel has no parameter {index}")));
@@ -241,7 +244,7 @@ impl<'context> Emitter<'context> {
     /// The float `number` in every lane.
     pub(super) fn float(&self, kind: Kind, lanes: u32, number: f64) -> Value {
         let raw = if number.is_nan() {
-            // Through bits: a conversion in C may change which nan it is.
+            // By its bits: a conversion in C may change the payload of a nan.
             let (bits, int) = match kind {
                 Kind::Double => (number.to_bits(), Kind::I64),
                 Kind::Float => ((number as f32).to_bits().into(), Kind::I32),
@@ -336,7 +339,7 @@ impl<'context> Emitter<'context> {
         Ok(Value { raw, kind: vector.kind, lanes: 1 })
     }
 
-    /// Lanes of `a` and `b`, which follow those of `a`, in the order of `lanes`.
+    /// Shuffles the lanes of `a`, followed by those of `b`, into the order of `lanes`.
     pub(super) fn shuffle(&self, a: Value, b: Value, lanes: &[u32]) -> Result<Value> {
         if a.kind != b.kind || a.lanes != b.lanes || a.lanes == 1 || lanes.iter().any(|lane| *lane >= 2 * a.lanes) {
             return Err(mismatch("shuffle", a, b));
@@ -345,7 +348,7 @@ impl<'context> Emitter<'context> {
         // SAFETY: see above.
         let raw = unsafe {
             let mask = LLVMConstVector(mask.as_mut_ptr(), mask.len() as u32);
-            // A vector beside itself would be two vectors until LLVM has found out.
+            // LLVM would treat a vector shuffled with itself as two vectors.
             let b = if a == b && lanes.iter().all(|lane| *lane < a.lanes) {
                 LLVMGetPoison(LLVMTypeOf(a.raw))
             } else {
@@ -407,8 +410,8 @@ impl<'context> Emitter<'context> {
     /// assembly.
     pub(super) fn first_lane(&self, lanes: u32) -> Result<Value> {
         let (one, constraints) = (self.int(Kind::I32, 1, 1), c"=r,0");
-        // SAFETY: the type is that of a function of an integer, the constraints are those of its result and its argument, and no
-        // instruction is written.
+        // SAFETY: the type is that of a function of an integer, the constraints are those of its result and its
+        // argument, and the assembly is empty.
         let raw = unsafe {
             let integer = self.type_of(Kind::I32, 1);
             let function = LLVMFunctionType(integer, [integer].as_mut_ptr(), 1, 0);
@@ -421,7 +424,7 @@ impl<'context> Emitter<'context> {
         self.compare_ints(LLVMIntPredicate::LLVMIntULT, numbers, self.splat(count, lanes)?)
     }
 
-    /// A conversion between kinds that `opcode` is defined on.
+    /// Converts between kinds for which `opcode` is defined.
     pub(super) fn convert(&self, opcode: LLVMOpcode, a: Value, kind: Kind) -> Result<Value> {
         use LLVMOpcode::*;
         let (from, to) = (a.kind, kind);
@@ -480,7 +483,8 @@ impl<'context> Emitter<'context> {
         }
     }
 
-    /// The declaration of an intrinsic. To find one by its name takes LLVM as long as ten instructions.
+    /// The declaration of an intrinsic, cached because LLVM's lookup by name takes as long as emitting ten
+    /// instructions.
     fn declared(&self, name: &str, overloads: &[(Kind, u32)]) -> Option<Intrinsic> {
         let key = (name.into(), overloads.into());
         if let Some(known) = self.intrinsics.borrow().get(&key) {
@@ -509,7 +513,7 @@ impl<'context> Emitter<'context> {
         result.ok_or_else(|| BackendError::Compile(format!("`{name}` has no value")))
     }
 
-    /// Number of parameters that an intrinsic has in this version of LLVM.
+    /// The number of parameters of an intrinsic in this version of LLVM.
     pub(super) fn parameters_of(&self, name: &str, overloads: &[(Kind, u32)]) -> u32 {
         self.declared(name, overloads).map_or(0, |declared| declared.parameters.len() as u32)
     }

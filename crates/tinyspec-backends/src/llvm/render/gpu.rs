@@ -1,5 +1,5 @@
-//! What all GPUs have in common: a kernel's parameters are its buffers, in GLOBAL memory, and behind them the values of its
-//! named dims; LOCAL memory is a workgroup's own; indices are Specials.
+//! Code for all GPUs: a kernel's parameters are its buffers in GLOBAL memory, followed by the values of its named dims;
+//! LOCAL memory belongs to a workgroup; indices are Specials.
 
 mod access;
 pub(super) mod admit;
@@ -22,7 +22,7 @@ use llvm_sys::LLVMOpcode::LLVMZExt;
 use tinyspec_ir::NodeId;
 use tinyspec_ir::special::SpecialIndex;
 
-/// Start of buffers: part of the kernel's calling convention.
+/// The alignment of buffers, which is part of the kernel's calling convention.
 const BUFFER_ALIGNMENT: u64 = 64;
 
 /// Adds the kernel's function to `module`.
@@ -56,7 +56,7 @@ pub(super) fn function<'context>(
     function
 }
 
-/// Does LLVM make code for this kernel on a GPU as the rest of this file says?
+/// Checks that LLVM supports this kernel on a GPU.
 pub(super) fn admit(kernel: &LinearKernel, target: &Target) -> Result<()> {
     match &target.workgroups {
         Some(workgroups) => workgroups.admit(kernel, &target.name),
@@ -65,12 +65,12 @@ pub(super) fn admit(kernel: &LinearKernel, target: &Target) -> Result<()> {
 }
 
 impl Renderer<'_, '_> {
-    /// Is it a GPU's code?
+    /// Whether the code is for a GPU.
     pub(super) fn is_gpu(&self) -> bool {
         self.family != Family::Cpu
     }
 
-    /// Where a buffer begins.
+    /// The address of a buffer.
     pub(super) fn buffer_parameter(&self, slot: u32) -> Result<Value> {
         let buffer = self.emit.parameter(slot, Kind::Pointer(Space::Global))?;
         Ok(self.apart_from_parameters(buffer))
@@ -82,13 +82,13 @@ impl Renderer<'_, '_> {
         Ok(self.apart_from_parameters(dim))
     }
 
-    /// The value of a parameter, of which LLVM for NVIDIA does not know that it was one: of a choice between two it would make
-    /// a load from a chosen parameter.
+    /// The value of a parameter, with its origin hidden from LLVM for NVIDIA, which would turn a select of two
+    /// parameters into a load from a selected parameter address.
     fn apart_from_parameters(&self, value: Value) -> Value {
         if self.family == Family::Nvptx { self.emit.freeze(value) } else { value }
     }
 
-    /// LOCAL memory, of which all buffers of a kernel are parts.
+    /// LOCAL memory, which contains all LOCAL buffers of a kernel.
     pub(super) fn local_memory(&self, offset: usize) -> Result<Value> {
         let memory = self.emit.local_memory(self.kernel.scratch_bytes);
         let offset = self.emit.int(Kind::I32, 1, offset as i64);
@@ -111,7 +111,7 @@ impl Renderer<'_, '_> {
             return Ok(self.emit.int(kind, 1, 0));
         }
         let value = self.emit.special_register(&name, bound)?;
-        // Nothing has to be known for it.
+        // It has no operands, so its depth is 0.
         self.addresses.narrow.insert(node, Placed { value, depth: 0 });
         match kind {
             Kind::I32 => Ok(value),
@@ -120,10 +120,10 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// All threads of the workgroup wait for each other, and see what the others have written.
+    /// Synchronises all threads of the workgroup, and makes their writes visible to each other.
     pub(super) fn barrier(&mut self) -> Result<()> {
         match self.family {
-            // LOCAL memory is a thread's own, so a barrier orders nothing.
+            // LOCAL memory belongs to a single thread, so a barrier has no effect.
             Family::Cpu => Ok(()),
             Family::Nvptx => nvptx::barrier(&self.emit),
             Family::Amdgpu => amdgpu::barrier(&self.emit),
@@ -141,7 +141,7 @@ pub(super) fn family(isa: Option<&Isa>) -> Family {
     }
 }
 
-/// To whom an atomic operation is one step: all threads of the device.
+/// The scope of atomic operations: all threads of the device.
 pub(super) fn scope(family: Family) -> Scope {
     if family == Family::Amdgpu { amdgpu::SCOPE } else { nvptx::SCOPE }
 }
@@ -151,7 +151,7 @@ fn axis(dimension: usize) -> char {
     ['x', 'y', 'z'].get(dimension).copied().unwrap_or('z')
 }
 
-/// The name of what a Special counts, where groups and threads have these names.
+/// The name of a Special's register, given the names for groups and threads.
 fn register(index: SpecialIndex, group: &str, thread: &str) -> String {
     match index {
         SpecialIndex::Group(dimension) => format!("{group}.{}", axis(dimension)),

@@ -1,23 +1,23 @@
-//! Single instructions of the processor, each an intrinsic of its own name for each width.
+//! Single instructions of the processor, which have a separate intrinsic for each width.
 
 use super::Renderer;
 use super::emit::{Kind, Result, Value};
 use tinyspec_ir::NodeId;
 use tinyspec_ir::instruction::Instruction;
 
-/// "As the processor's rounding mode says", which is to nearest.
+/// Use the processor's rounding mode, which is to nearest.
 const CURRENT_ROUNDING: i64 = 4;
-/// To the nearest integer, and no bits behind it.
+/// Round to the nearest integer, without fraction bits.
 const NEAREST_INTEGER: i64 = 0;
-/// The greater, with the sign that it has.
+/// Select the greater operand, keeping its sign.
 const GREATER: i64 = 0b0101;
-/// The lesser magnitude, with the sign that it has.
+/// Select the operand of lesser magnitude, keeping its sign.
 const NEARER: i64 = 0b0110;
 /// Lanes of the narrowest and widest vectors that have the instructions.
 const LEAST_LANES: u32 = 4;
 const MOST_LANES: u32 = 16;
 
-/// How LLVM calls an instruction on vectors.
+/// LLVM's intrinsic for an instruction on vectors.
 #[derive(Clone, Copy)]
 struct Intrinsic {
     name: &'static str,
@@ -38,14 +38,14 @@ impl Intrinsic {
 }
 
 impl Renderer<'_, '_> {
-    /// An Ins that computes nothing.
+    /// Emits an Ins without a value.
     pub(super) fn hint(&mut self, node: NodeId, hint: Instruction) -> Result<()> {
-        // The caches from this one on, as LLVM counts them from memory.
+        // LLVM's locality argument, which counts cache levels from memory.
         let caches = match hint {
             Instruction::Prefetch => 3,
             Instruction::PrefetchSecond => 2,
             _ => {
-                // LLVM schedules block by block.
+                // LLVM schedules each block separately, so the prefetch keeps its position.
                 let next = self.emit.new_block();
                 self.emit.jump(next);
                 self.emit.enter(next);
@@ -58,7 +58,7 @@ impl Renderer<'_, '_> {
         self.emit.intrinsic("llvm.prefetch", &[(address.pointer.kind, 1)], &arguments, None).map(drop)
     }
 
-    /// An Ins that computes.
+    /// Emits an Ins with a value.
     pub(super) fn single(&mut self, node: NodeId) -> Result<Value> {
         let known = Instruction::of(self.graph, node).filter(|it| self.target.instructions.contains(it));
         let Some(intrinsic) = known.and_then(Intrinsic::of) else {
@@ -101,7 +101,7 @@ impl Renderer<'_, '_> {
         let name = format!("llvm.x86.avx512.mask.{}.ps.{}", intrinsic.name, 32 * lanes);
         let mut arguments = operands.to_vec();
         arguments.extend(intrinsic.immediate.map(|immediate| self.emit.int(Kind::I32, 1, immediate)));
-        // What lanes that are masked off would hold, and that there are none.
+        // The value of masked-off lanes, and a mask without any.
         arguments.push(first);
         arguments.push(self.emit.int(if lanes > 8 { Kind::I16 } else { Kind::I8 }, 1, -1));
         if lanes > 8 {

@@ -25,7 +25,8 @@ impl Renderer<'_, '_> {
         is_scalarized && !self.emit.is_constant(mask) && mask.lanes <= u64::BITS
     }
 
-    /// Gathers the open lanes, and takes the others from `alt`. Closed lanes read the buffer's first element, where it has one.
+    /// Gathers the open lanes, and takes the others from `alt`. Closed lanes read the buffer's first element, if it has
+    /// one.
     pub(super) fn gather_lanes(&mut self, place: NodeId, address: &Address, mask: Value, alt: Value) -> Result<Value> {
         let has_first = |&(base, _): &(NodeId, _)| {
             self.graph.props(base).shape.first().and_then(|length| length.as_const()).is_some_and(|length| length > 0)

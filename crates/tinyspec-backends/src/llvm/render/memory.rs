@@ -14,7 +14,7 @@ use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op};
 /// The largest access through a scalar gate: a vector of AVX-512.
 const DUMMY_BYTES: u32 = 64;
 
-/// The shortest vector that a single instruction writes around the caches.
+/// The shortest vector that has a non-temporal store.
 const LEAST_NONTEMPORAL: u32 = 16;
 impl Renderer<'_, '_> {
     pub(super) fn load(&mut self, node: NodeId) -> Result<()> {
@@ -78,7 +78,7 @@ impl Renderer<'_, '_> {
         self.read_bools(kind, value)
     }
 
-    /// Memory on the stack that accesses behind closed gates use instead of their own.
+    /// Stack memory that accesses with closed gates use instead.
     pub(super) fn dummy(&mut self) -> Value {
         *self.dummy.get_or_insert_with(|| self.emit.scratch(self.entry, Kind::I8, DUMMY_BYTES))
     }
@@ -103,8 +103,8 @@ impl Renderer<'_, '_> {
         let bytes = alt.kind.bits() / 8 * lanes;
         let mut address = Address { ..*address };
         if address.pointer.lanes == 1 && bytes <= DUMMY_BYTES && self.is_far(place, lanes) {
-            // Lanes that are left out are no fault, but where memory has no such page the processor takes hundreds of
-            // cycles to find that out.
+            // Masked-off lanes do not fault, but if their page is not mapped, the processor takes hundreds of cycles to
+            // suppress the fault.
             let any = self.any(gate)?;
             let dummy = self.dummy();
             address.pointer = self.emit.select(any, address.pointer, dummy)?;
@@ -132,10 +132,11 @@ impl Renderer<'_, '_> {
         Ok(whole)
     }
 
-    /// The lanes of the machine vectors that a contiguous access has to touch, if constants close all lanes of another one.
+    /// The lanes of the machine vectors that a contiguous access must touch, if constants close all lanes of another
+    /// one.
     ///
-    /// LLVM (seen in 22.1) takes the mask of such a vector, once the access is cut into machine vectors, for one that is all open:
-    /// it reads or writes the vector whole.
+    /// LLVM (seen in 22.1) mistakes the mask of such a vector for one that is all open when it legalises the access,
+    /// and reads or writes the whole vector.
     fn open_vectors(&self, condition: NodeId, value: Value) -> Option<Vec<Range<u32>>> {
         let vector_bytes = self.target.isa.as_ref().map_or(self.target.vector_bytes, Isa::vector_bytes);
         let width = (vector_bytes as u32 * 8 / value.kind.bits()).max(1);
@@ -155,13 +156,13 @@ impl Renderer<'_, '_> {
         Ok(Address { pointer: self.emit.offset(address.pointer, offset, kind)?, ..*address })
     }
 
-    /// Is any lane of a gate open?
+    /// Whether any lane of a gate is open.
     fn any(&self, gate: Value) -> Result<Value> {
         self.joined("llvm.vector.reduce.or", gate)
     }
 
-    /// Is a gate open for all lanes? Computed once, where the gate is. If its lanes are picked from another gate, asks whether that
-    /// one is open for all lanes, which implies it.
+    /// Whether a gate is open for all lanes, computed once, next to the gate. If its lanes are picked from another
+    /// gate, tests whether that one is open for all lanes, which implies it.
     pub(super) fn all(&mut self, gate: NodeId) -> Result<Value> {
         let gate = picked_from(self.graph, gate);
         if let Some(placed) = self.whole.get(&gate) {
@@ -191,9 +192,10 @@ impl Renderer<'_, '_> {
         Ok(joined.unwrap_or(gate))
     }
 
-    /// May the place lie outside of its buffer, where perhaps no memory is, not only now and then, at the ends?
+    /// Whether the address may often be far outside its buffer, in unmapped memory, rather than occasionally and near
+    /// its ends.
     fn is_far(&self, place: NodeId, lanes: u32) -> bool {
-        /// Of the elements, and elements at most.
+        /// The most elements beyond an end: as a fraction of the buffer, and in total.
         const NEAR: (i128, i128) = (16, 1024);
         let Some((base, Some(index))) = base_and_index(self.graph, place) else { return false };
         let length = self.graph.props(base).shape.first().and_then(|length| length.as_const()).map(i128::from);
@@ -212,7 +214,7 @@ impl Renderer<'_, '_> {
             return self.read_lanes(address, mask, alt);
         }
         let overloads = [(kind, lanes), (address.pointer.kind, address.pointer.lanes)];
-        // Until LLVM 21 the alignment was an operand.
+        // Up to LLVM 21, the alignment was an operand.
         let alignment = self.emit.int(Kind::I32, 1, (kind.bits() / 8).into());
         let arguments = [address.pointer, alignment, mask, alt];
         let arguments = if self.emit.parameters_of(name, &overloads) == 4 {
@@ -256,7 +258,7 @@ impl Renderer<'_, '_> {
                 if address.pointer.lanes > 1 || self.target.masked_access {
                     return self.masked_store(&address, (sources[2], gate), value);
                 }
-                // Where masks are not the processor's own, such a store takes as long as ten whole ones.
+                // Without native masks, a masked store takes as long as ten whole ones.
                 let all = self.all(sources[2])?;
                 self.either(
                     all,
@@ -276,7 +278,7 @@ impl Renderer<'_, '_> {
                 self.only_if(gate, |renderer| renderer.emit.store(address.pointer, value, address.alignment, false))
             }
             None => {
-                // The instructions exist for aligned vectors: what is aligned to its half is written in halves.
+                // The instructions require aligned vectors: a vector aligned to half of its size is written in halves.
                 let bytes = kind.in_memory().bits() / 8 * lanes;
                 let piece = bytes.min(address.alignment);
                 let is_whole = bytes.is_power_of_two() && piece >= LEAST_NONTEMPORAL.max(bytes / 2);

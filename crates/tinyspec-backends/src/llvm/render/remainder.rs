@@ -1,4 +1,4 @@
-//! The remainder of two floats, exactly.
+//! The exact remainder of two floats.
 //!
 //! If the rounded quotient is below 2^(p-1), where p is the precision, truncating it gives the exact integer quotient or one more. One
 //! fused multiply-add then gives the exact remainder, or the remainder minus the divisor. Larger quotients go to `frem`, which is a

@@ -1,12 +1,12 @@
-//! Vectors: build, splat, take apart, and reduce across lanes.
+//! Vectors: build, splat, extract, and reduce across lanes.
 
 use super::Renderer;
 use super::emit::{Kind, Result, Value};
 use llvm_sys::LLVMOpcode::{LLVMAdd, LLVMAnd, LLVMFAdd, LLVMFMul, LLVMMul, LLVMOr};
 use tinyspec_ir::{Arg, DType, NodeId, Op};
 
-/// LLVM looks for a better way to all lanes of a shuffle of shuffles, again for each one behind it. Squares are turned by
-/// sixty-four of them, each of which is an instruction: it shall not look further than this.
+/// The deepest chain of shuffles that LLVM sees. It tries to combine each shuffle with all those before it, but a
+/// transpose consists of up to 64 shuffles that are already single instructions.
 const DEEPEST: u32 = 2;
 
 impl Renderer<'_, '_> {
@@ -40,7 +40,8 @@ impl Renderer<'_, '_> {
         Ok(vector)
     }
 
-    /// Lanes that all come from one or two vectors of as many: the vectors, and which lane of both together each is.
+    /// If all lanes come from one or two vectors of this length: the vectors, and the position of each lane in both
+    /// together.
     fn lanes_of_two(&self, sources: &[NodeId], lanes: u32) -> Option<([NodeId; 2], Vec<u32>)> {
         let mut vectors: [Option<NodeId>; 2] = [None; 2];
         let mut mask = Vec::with_capacity(sources.len());
@@ -62,7 +63,7 @@ impl Renderer<'_, '_> {
         self.value_in(self.graph.source(node, 0), lanes)
     }
 
-    /// A lane of a vector, or several in another order.
+    /// Extracts a lane of a vector, or several lanes in another order.
     pub(super) fn extract(&mut self, node: NodeId) -> Result<Value> {
         let [vector, lane] = *self.graph.sources(node) else {
             return Err(self.unsupported(node, "machine vectors have one axis"));
@@ -82,7 +83,7 @@ impl Renderer<'_, '_> {
         }
     }
 
-    /// Halves are combined, so the order is fixed: ((0+4)+(2+6))+((1+5)+(3+7)) for eight lanes.
+    /// Combines halves, so the order is fixed: ((0+4)+(2+6))+((1+5)+(3+7)) for eight lanes.
     pub(super) fn reduce(&mut self, node: NodeId) -> Result<Value> {
         let Arg::Reduce { op, .. } = self.graph.arg(node) else {
             return Err(self.unsupported(node, "it does not say what to reduce by"));

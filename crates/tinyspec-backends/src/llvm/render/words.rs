@@ -1,10 +1,10 @@
-//! Words of two or four numbers, multiplied and added to a sum by one instruction.
+//! Packed dot products: words of two or four numbers, multiplied and added to a sum by one instruction.
 
 use super::Renderer;
 use super::emit::{Kind, Result, Value};
 use tinyspec_ir::{DType, NodeId, words};
 
-/// Lanes of the narrowest vector that has the instructions; the widest one is the target's.
+/// Lanes of the narrowest vector that has the instructions; the widest is the target's vector.
 const LEAST_LANES: u32 = 4;
 
 impl Renderer<'_, '_> {
@@ -66,7 +66,7 @@ impl Renderer<'_, '_> {
                 self.emit.intrinsic(&name, &[], &parts()?, result)?
             }
             (Kind::BFloat, false) => {
-                // Rounds the sum of both products once, in its own way: in the last place it may differ from `eval_op`.
+                // Rounds the sum of both products once, in its own way: it may differ from `eval_op` in the last place.
                 let types = [(Kind::Float, lanes), (Kind::BFloat, count)];
                 self.emit.intrinsic("llvm.aarch64.neon.bfdot", &types, &parts()?, result)?
             }
@@ -80,7 +80,7 @@ impl Renderer<'_, '_> {
                     let name = format!("llvm.x86.avx512.{name}.{}", 32 * lanes);
                     self.emit.intrinsic(&name, &[], arguments, result)
                 };
-                // What its operands are has changed from one LLVM to the next.
+                // The types of its operands differ between versions of LLVM.
                 call(&[sum, a, b]).or_else(|_| call(&parts()?))?
             }
         };

@@ -1,4 +1,4 @@
-//! Which elements an access touches.
+//! Resolves the elements of an access.
 
 use super::super::instruction::{Address, Length, Register, Space};
 use super::Resolver;
@@ -71,7 +71,7 @@ impl Resolver<'_> {
         })))
     }
 
-    /// Past what does not change an address.
+    /// Skips nodes that do not change an address.
     fn base(&self, mut node: NodeId) -> Result<NodeId, BackendError> {
         // Sources are older than users, so this ends.
         while matches!(self.graph.op(node), Op::After | Op::Reshape) {

@@ -6,7 +6,7 @@ use llvm_sys::core::*;
 
 // SAFETY of this file: as of `emit`.
 impl Emitter<'_> {
-    /// The block that instructions go to.
+    /// The current block.
     pub(in super::super) fn block(&self) -> Block {
         // SAFETY: see above.
         Block(unsafe { LLVMGetInsertBlock(self.builder) })
@@ -23,7 +23,7 @@ impl Emitter<'_> {
         self.keep_location();
     }
 
-    /// Instructions go before the jump that ends `block`, or to its end while it has none.
+    /// Emits the next instructions before the terminator of `block`, or at its end if it has none.
     pub(in super::super) fn enter_before_end(&self, block: Block) {
         // SAFETY: see above.
         unsafe {
@@ -49,7 +49,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// A value that depends on where control comes from; see [`Emitter::arrive`].
+    /// Emits a phi; see [`Emitter::arrive`].
     pub(in super::super) fn phi(&self, kind: Kind, lanes: u32) -> Value {
         // SAFETY: see above.
         Value { raw: unsafe { LLVMBuildPhi(self.builder, self.type_of(kind, lanes), UNNAMED) }, kind, lanes }

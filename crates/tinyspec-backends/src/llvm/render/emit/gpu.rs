@@ -1,4 +1,4 @@
-//! What only GPUs have: memory of a workgroup, registers that tell threads apart, scopes of memory.
+//! Features of GPUs: workgroup memory, thread index registers, memory scopes.
 
 use super::{Emitter, Kind, Result, Space, UNNAMED, Value};
 use crate::BackendError;
@@ -6,11 +6,11 @@ use llvm_sys::LLVMAtomicOrdering;
 use llvm_sys::core::*;
 use llvm_sys::prelude::LLVMValueRef;
 
-/// LOCAL buffers are as aligned as those in GLOBAL memory.
+/// The alignment of LOCAL buffers, the same as in GLOBAL memory.
 const LOCAL_ALIGNMENT: u32 = 64;
 const LOCAL: &std::ffi::CStr = c"local";
 
-/// Threads to which an atomic operation is one step, and what LLVM is told of the memory.
+/// The threads for which an operation is atomic, and metadata about the memory.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Scope {
     pub(in super::super) name: &'static str,
@@ -19,7 +19,7 @@ pub(in super::super) struct Scope {
 
 // SAFETY of this file: as of `emit`.
 impl Emitter<'_> {
-    /// A workgroup's memory of so many bytes; there is one.
+    /// Declares the workgroup's memory of this size. There is only one.
     pub(in super::super) fn local_memory(&self, bytes: usize) -> Value {
         let kind = Kind::Pointer(Space::Local);
         // SAFETY: see above.
@@ -51,13 +51,13 @@ impl Emitter<'_> {
         Ok(value)
     }
 
-    /// The same value, whatever it is.
+    /// Emits a `freeze` of the value.
     pub(in super::super) fn freeze(&self, value: Value) -> Value {
         // SAFETY: see above.
         Value { raw: unsafe { LLVMBuildFreeze(self.builder, value.raw, UNNAMED) }, ..value }
     }
 
-    /// Orders memory for the threads of a scope.
+    /// Emits a fence for the threads of a scope.
     pub(in super::super) fn fence_in(&self, scope: &str, ordering: LLVMAtomicOrdering) {
         // SAFETY: see above.
         unsafe { LLVMBuildFenceSyncScope(self.builder, ordering, self.scope_id(scope), UNNAMED) };
@@ -68,7 +68,7 @@ impl Emitter<'_> {
         unsafe { LLVMGetSyncScopeID(self.context, scope.as_ptr().cast(), scope.len()) }
     }
 
-    /// Tells LLVM what `scope` says of the memory that an atomic operation works on.
+    /// Adds the metadata of `scope` to an atomic operation.
     pub(super) fn annotate(&self, operation: LLVMValueRef, scope: Scope) {
         // SAFETY: see above.
         unsafe {

@@ -12,7 +12,7 @@ impl Emitter<'_> {
         if !base.kind.is_pointer() || !index.kind.is_int() || base.lanes != 1 {
             return Err(mismatch("address", base, index));
         }
-        // Not `inbounds`: a gated access, or a part of a sum, may point outside.
+        // Not `inbounds`: a gated access, or a partial sum, may point out of bounds.
         let (element, mut indices) = (self.type_of(element, 1), [index.raw]);
         // SAFETY: see above.
         let raw = unsafe { LLVMBuildGEP2(self.builder, element, base.raw, indices.as_mut_ptr(), 1, UNNAMED) };
@@ -51,13 +51,13 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Adds to memory in one step that other threads do not divide.
+    /// Adds to memory atomically.
     pub(in super::super) fn atomic_add(&self, to: Value, value: Value) -> Result<()> {
         let is_float = value.kind.is_float();
         self.atomic(if is_float { LLVMAtomicRMWBinOpFAdd } else { LLVMAtomicRMWBinOpAdd }, to, value)
     }
 
-    /// Sets bits in memory in one step.
+    /// Sets bits in memory atomically.
     pub(in super::super) fn atomic_or(&self, to: Value, value: Value) -> Result<()> {
         self.atomic(LLVMAtomicRMWBinOpOr, to, value)
     }
@@ -79,7 +79,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// A load that is not divided either.
+    /// Loads atomically.
     pub(in super::super) fn atomic_load(&self, from: Value, kind: Kind) -> Result<Value> {
         let value = self.load(from, kind, 1, kind.bits() / 8)?;
         // SAFETY: see above; the value is a load.
@@ -92,7 +92,7 @@ impl Emitter<'_> {
         Ok(value)
     }
 
-    /// Writes `new` where `old` is, in one step: what was there, and whether it was `old`.
+    /// Compare-and-swap: returns the old value, and whether it was `old`.
     pub(in super::super) fn compare_exchange(&self, to: Value, old: Value, new: Value) -> Result<(Value, Value)> {
         check_atomic(to, old)?;
         if old.kind != new.kind || new.lanes != 1 || !old.kind.is_int() {
@@ -114,7 +114,7 @@ impl Emitter<'_> {
         Ok((Value { raw: found, ..old }, Value { raw: done, kind: Kind::I1, lanes: 1 }))
     }
 
-    /// Room on the stack, in the entry block.
+    /// Allocates stack memory in the entry block.
     pub(in super::super) fn scratch(&self, entry: Block, kind: Kind, lanes: u32) -> Value {
         let current = self.block();
         // SAFETY: see above.
@@ -131,7 +131,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Orders non-temporal stores before whatever another thread sees of this kernel's end.
+    /// Orders non-temporal stores before the end of this kernel becomes visible to other threads.
     pub(in super::super) fn fence(&self, is_x86: bool) -> Result<()> {
         if is_x86 {
             self.intrinsic("llvm.x86.sse.sfence", &[], &[], None)?;

@@ -1,5 +1,5 @@
-//! Accesses of a thread. There is no memory to read in place of what lies outside of a buffer: where a gate is closed, a
-//! thread goes around the access. Lanes of which each has a gate or a place of its own are accessed one by one.
+//! Memory accesses of a thread. There is no dummy memory for closed gates, so a thread branches around the access.
+//! Lanes with separate gates or addresses are accessed one by one.
 
 use super::super::Renderer;
 use super::super::address::Address;
@@ -20,7 +20,7 @@ impl Renderer<'_, '_> {
         Ok(value)
     }
 
-    /// Loads where `gate` is open, and is `alt` where it is not.
+    /// Loads if `gate` is open; otherwise the value is `alt`.
     pub(in super::super) fn load_behind(&mut self, gate: Value, address: &Address, alt: Value) -> Result<Value> {
         let (kind, lanes) = (alt.kind, alt.lanes);
         if gate.lanes == 1 {
@@ -37,7 +37,7 @@ impl Renderer<'_, '_> {
         Ok(value)
     }
 
-    /// Stores where `gate` is open, everywhere without one.
+    /// Stores if `gate` is open, or always without one.
     pub(in super::super) fn store_behind(
         &mut self,
         gate: Option<Value>,
@@ -78,7 +78,7 @@ impl Renderer<'_, '_> {
         self.emit.offset(address.pointer, lane, kind)
     }
 
-    /// What `body` gives where `gate` is open, else `alt`.
+    /// The value of `body` if `gate` is open, else `alt`.
     fn value_if(&mut self, gate: Value, alt: Value, body: impl FnOnce(&mut Self) -> Result<Value>) -> Result<Value> {
         let (before, then, after) = (self.emit.block(), self.emit.new_block(), self.emit.new_block());
         self.emit.branch(gate, then, after)?;
@@ -94,8 +94,8 @@ impl Renderer<'_, '_> {
     }
 }
 
-/// The alignment that is claimed for a vector. LLVM reads 16 bytes in place of 12 that are aligned to 16, which may leave the
-/// buffer: something that is not a power of two is taken in pieces, aligned as the greatest of them.
+/// The alignment to claim for a vector. LLVM widens a 12-byte load that is aligned to 16 to 16 bytes, which may be out
+/// of bounds. So a vector whose size is not a power of two claims only the alignment of its largest piece.
 fn alignment(address: &Address, kind: Kind, lanes: u32) -> u32 {
     address.alignment.min(1 << (kind.bits() / 8 * lanes).ilog2())
 }

@@ -1,5 +1,5 @@
-//! What of a user's own code a GPU takes. LLVM ends the process where a chip has no instruction for something, so nothing
-//! reaches it but what every chip's code is tested of: arithmetic, comparisons, conversions, branches and the intrinsics of
+//! Checks custom code for GPUs. LLVM aborts the process if a chip has no instruction for something, so only what is
+//! tested for every chip is accepted: arithmetic, comparisons, conversions, branches and the intrinsics of
 //! [`Intrinsic::ALL`], on machine numbers and short vectors of them.
 
 use crate::gpu::intrinsics::Intrinsic;
@@ -11,7 +11,7 @@ use llvm_sys::prelude::{LLVMTypeRef, LLVMValueRef};
 
 type Refused<T> = std::result::Result<T, String>;
 
-/// Admits the functions of a module, or says what of them no GPU takes.
+/// Accepts the functions of a module, or reports what GPUs do not support.
 pub(in super::super) fn code(module: &Module) -> Refused<()> {
     for function in module.get_functions() {
         if function.get_intrinsic_id() != 0 {
@@ -44,8 +44,8 @@ fn names() -> String {
     Intrinsic::ALL.iter().map(|known| known.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Instructions that are code on every chip, whatever machine numbers they are of. A remainder of floats is none: LLVM rounds
-/// the quotient, and of narrow ones makes wrong code.
+/// Instructions that every chip supports, for all machine numbers. The float remainder is not among them: LLVM rounds
+/// the quotient, and miscompiles narrow ones.
 const KNOWN: &[InstructionOpcode] = {
     use InstructionOpcode::*;
     &[
@@ -118,7 +118,7 @@ fn operation(instruction: InstructionValue) -> Refused<()> {
     }
 }
 
-/// Checks that every chip has the type of an operand or a result.
+/// Checks that every chip supports the type of an operand or a result.
 ///
 /// # Safety
 /// The value is alive.
@@ -142,7 +142,7 @@ unsafe fn number(value: LLVMValueRef) -> Refused<()> {
     }
 }
 
-/// What a machine number, or a vector of some, is made of.
+/// The type of a machine number, or of the elements of a vector.
 #[derive(PartialEq)]
 struct Element {
     is_float: bool,
@@ -150,7 +150,7 @@ struct Element {
 }
 
 fn element(of: LLVMTypeRef) -> Option<Element> {
-    // SAFETY: the type is alive, and what its kind says.
+    // SAFETY: the type is alive and of this kind.
     unsafe {
         let mut of = of;
         if LLVMGetTypeKind(of) == LLVMVectorTypeKind {

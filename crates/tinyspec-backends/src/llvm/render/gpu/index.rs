@@ -1,5 +1,5 @@
-//! Offsets in 32 bits. A GPU has no 64-bit integers: each takes two registers, and an addition two instructions. Only a sum
-//! that may be larger has as many bits as a pointer.
+//! 32-bit offsets. A GPU has no 64-bit integers: each takes two registers, and an addition two instructions. Only sums
+//! that may be larger are as wide as a pointer.
 
 use super::super::emit::{Kind, Result, Value};
 use super::super::{Placed, Renderer};
@@ -7,13 +7,13 @@ use llvm_sys::LLVMOpcode::{LLVMAdd, LLVMMul, LLVMSExt, LLVMTrunc, LLVMZExt};
 use tinyspec_ir::{Builder, DType, NodeId};
 
 impl Renderer<'_, '_> {
-    /// How many loops and conditions are around where a multiple of a node can be computed.
+    /// The depth of loops and conditions at which a multiple of a node can be computed.
     pub(in super::super) fn depth_of_term(&mut self, node: NodeId, factor: i64) -> Result<usize> {
         if self.is_gpu() { Ok(self.placed(node)?.depth) } else { Ok(self.scaled(node, factor)?.depth) }
     }
 
-    /// The bytes that a sum of terms, in elements of `size` bytes, stands for: a pointer's integer, computed in 32 bits. `None`
-    /// where that is not enough, and on a CPU.
+    /// The byte offset of a sum of terms, for elements of `size` bytes: as wide as a pointer, but computed in 32 bits.
+    /// `None` if 32 bits are not enough, and on a CPU.
     pub(in super::super) fn narrow_offset(
         &mut self,
         terms: &[(usize, NodeId, i64)],
@@ -51,7 +51,7 @@ impl Renderer<'_, '_> {
         Ok(Some(placed))
     }
 
-    /// How often a loop runs: in 32 bits on a GPU, where they hold it.
+    /// The trip count of a loop: in 32 bits on a GPU, if that is enough.
     pub(in super::super) fn bound(&mut self, bound: NodeId) -> Result<Value> {
         let fits = |number: i128| i32::try_from(number).is_ok();
         let interval = self.graph.props(bound).interval.int();
@@ -59,7 +59,7 @@ impl Renderer<'_, '_> {
         Ok(if is_narrow { self.in_32_bits(bound)?.value } else { self.wide(bound)?.value })
     }
 
-    /// The index of the loop that begins here, in 64 bits, as values are made of it; addresses take the one that is counted.
+    /// The loop index in 64 bits, for use in values; addresses use the counter itself.
     pub(in super::super) fn counted(&mut self, range: NodeId, index: Value) -> Result<Value> {
         if index.kind == Kind::I64 {
             return Ok(index);
@@ -68,7 +68,7 @@ impl Renderer<'_, '_> {
         self.emit.convert(LLVMZExt, index, Kind::I64)
     }
 
-    /// The least that a sum can be, if it and all its terms have 32 bits.
+    /// The lower bound of a sum, if it and all of its terms fit in 32 bits.
     fn least_narrow(&self, terms: &[(usize, NodeId, i64)], size: i64) -> Option<i128> {
         let fits = |number: i128| i32::try_from(number).is_ok();
         let (mut least, mut greatest) = (0i128, 0i128);
@@ -85,7 +85,7 @@ impl Renderer<'_, '_> {
         (fits(least) && fits(greatest)).then_some(least)
     }
 
-    /// An integer that 32 bits hold, in as many.
+    /// Truncates an integer that fits in 32 bits.
     fn in_32_bits(&mut self, node: NodeId) -> Result<Placed> {
         if let Some(known) = self.addresses.narrow.get(&node) {
             return Ok(*known);

@@ -1,15 +1,14 @@
-//! The remainder of two floats, exactly. LLVM has no instruction for it on GPUs: it takes a multiple of a quotient that was
-//! rounded.
+//! The exact remainder of two floats. LLVM's code for GPUs is inexact, since it rounds the quotient.
 
 use super::super::Renderer;
 use super::super::emit::{Kind, Result, Value};
 use llvm_sys::LLVMOpcode::{LLVMFPExt, LLVMFPTrunc};
 use tinyspec_ir::NodeId;
 
-/// Of doubles `%0` and `%1`, with the sign of the first; nan where there is none.
+/// For doubles `%0` and `%1`, with the sign of the first; nan if undefined.
 ///
-/// Both are a whole number below 2^53 times a power of two. What is left of the first is shifted by 11 bits, which a word has
-/// room for, and divided, until it has been shifted by the distance of both powers.
+/// Both are an integer below 2^53 times a power of two. The remainder so far is shifted left by 11 bits, for which a
+/// word has room, and reduced, until the shifts add up to the difference of the exponents.
 const REMAINDER: &str = "
 entry:
   %x = call double @llvm.fabs.f64(double %0)
