@@ -1,4 +1,4 @@
-//! Addresses in machine form: an element of a buffer of one axis, at an index.
+//! Addresses in machine form: an element of a one-dimensional buffer, at an index.
 
 use crate::affine::Affine;
 use crate::{AddrSpace, Arg, Builder, Graph, NodeId, Op};
@@ -20,7 +20,7 @@ pub fn register(graph: &Graph, place: NodeId) -> Option<(u32, NodeId)> {
     }
 }
 
-/// The one-axis buffer that a place lies in and the index of the place, which is absent for the buffer's beginning.
+/// The one-dimensional buffer of an address, and its index, which is absent for the start of the buffer.
 pub fn base_and_index(graph: &Graph, place: NodeId) -> Option<(NodeId, Option<NodeId>)> {
     let place = behind_after(graph, place);
     let (base, index) = match (graph.op(place), graph.sources(place)) {
@@ -35,7 +35,7 @@ pub fn base_and_index(graph: &Graph, place: NodeId) -> Option<(NodeId, Option<No
     Some((behind_after(graph, base), Some(index)))
 }
 
-/// The Param and the address in it of a scalar, or of the first of consecutive elements.
+/// The Param of an address, and the offset in it of the scalar, or of the first of consecutive elements.
 pub fn in_param(graph: &Graph, place: NodeId) -> Option<(NodeId, Affine)> {
     let (buffer, Some(index)) = base_and_index(graph, place)? else { return None };
     let lanes = &graph.props(index).shape;

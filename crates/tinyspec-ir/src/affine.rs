@@ -1,16 +1,16 @@
 //! Affine expressions over nodes, `Σ coefficient · atom + constant`: the normal form of index arithmetic.
 //!
-//! Two indices are equal if their forms are; the coefficient of a Range is what a trip of its loop adds; a coefficient of 1 is
-//! contiguity. An atom is any node that the form does not look into. Forms are made in time linear in the nodes that they look
-//! into, and all else here is linear in the terms, of which an index has few.
+//! Two indices are equal if their forms are; the coefficient of a Range is the stride of its loop, and a stride of 1 is
+//! contiguous. An atom is any node that the form treats as opaque. Forms are built in time linear in the nodes visited,
+//! and all other operations are linear in the terms, of which an index has few.
 //!
-//! An `index` is a mathematical integer, so every sum of indices is read as one. Machine integers wrap: of them only what the
-//! intervals show to be exact is read ([`Affine::of`]). Coefficients are i64. Arithmetic on forms wraps as that of the machine
-//! does, so a value that fits i64 is right even if a step on the way to it was not.
+//! An `index` is a mathematical integer, so sums of indices are always expanded. Machine integers wrap: their sums are
+//! expanded only if the intervals show that they are exact ([`Affine::of`]). Coefficients are i64. Arithmetic on forms
+//! wraps like that of the machine, so a value that fits in i64 is right even if an intermediate result did not.
 //!
-//! * [`Affine::quotient`], [`Affine::remainder`]: folded wherever no carry prevents it.
-//! * [`Constraint`], [`Domain`]: comparisons as `form >= 0` or `form == 0`, and what they leave of a Range.
-//! * [`Footprint`]: the elements that a form reaches while its Ranges run.
+//! * [`Affine::quotient`], [`Affine::remainder`]: simplified unless a carry prevents it.
+//! * [`Constraint`], [`Domain`]: comparisons as `form >= 0` or `form == 0`, and the values of a Range that they allow.
+//! * [`Footprint`]: the elements that a form covers while its Ranges run.
 
 mod constraint;
 mod divide;
@@ -53,7 +53,7 @@ impl Affine {
         Affine { terms: Terms::new(), constant }
     }
 
-    /// A node that the form does not look into.
+    /// A node as an opaque atom.
     pub fn atom(node: NodeId) -> Affine {
         Affine { terms: smallvec![(node, 1)], constant: 0 }
     }
@@ -77,10 +77,10 @@ impl Affine {
         only.map_or_else(|| Affine::atom(node), Affine::number)
     }
 
-    /// The form of an integer: scalar, or a tile of indices.
+    /// The form of an integer scalar, or of a tile of indices.
     ///
-    /// It looks into sums, products with a number, views that repeat a value along more axes, casts of machine integers, and
-    /// choices of a machine integer between two numbers, which are multiples of their condition. What may wrap is an atom.
+    /// It expands sums, products with a number, broadcasts, casts of machine integers, and selects between two constant
+    /// machine integers, which are multiples of their condition. Anything that may wrap is an atom.
     pub fn of(graph: &Graph, node: NodeId) -> Affine {
         Affine::read(graph, node).unwrap_or_else(|| Affine::atom(node))
     }
@@ -157,7 +157,7 @@ impl Affine {
         self.terms.is_empty().then_some(self.constant)
     }
 
-    /// What an atom is multiplied by; 0 for one that is not there.
+    /// The coefficient of an atom; 0 if it does not occur.
     pub fn coefficient(&self, atom: NodeId) -> i64 {
         self.terms.binary_search_by_key(&atom, |term| term.0).map_or(0, |place| self.terms[place].1)
     }
@@ -217,7 +217,7 @@ impl Affine {
         self.terms.iter().fold(constant, |sum, &(atom, coefficient)| sum.plus(&form(atom).scale(coefficient)))
     }
 
-    /// With all its bools true: the address of a speculative load while its gate is open.
+    /// With all bools true: the address of a speculative load while its gate is open.
     #[must_use]
     pub fn where_all_hold(&self, graph: &Graph) -> Affine {
         self.substitute(|atom| match graph.dtype(atom) {
@@ -226,7 +226,7 @@ impl Affine {
         })
     }
 
-    /// Only the terms whose atom is wanted, and the constant.
+    /// Only the terms with a wanted atom, and the constant.
     #[must_use]
     pub fn filter(&self, mut wanted: impl FnMut(NodeId) -> bool) -> Affine {
         let terms = self.terms.iter().copied().filter(|term| wanted(term.0)).collect();
@@ -256,8 +256,8 @@ impl Affine {
         low >= 0 && high < length.into()
     }
 
-    /// As an index scalar. Outer Ranges come first and the constant last: so what a loop does not change is one node, and
-    /// neighbours differ by a displacement.
+    /// Emits an index scalar. Outer Ranges come first and the constant last, so that loop-invariant parts are one node,
+    /// and neighbours differ by a displacement.
     ///
     /// # Errors
     /// If an atom is not a scalar integer.
@@ -313,7 +313,7 @@ fn is_exact(graph: &Graph, node: NodeId) -> bool {
             }
             _ => return false,
         },
-        // An index stays apart from the data that it is cast from.
+        // A cast of data to an index is opaque.
         (Op::Cast, &[a]) if graph.dtype(a) != DType::Bool && graph.dtype(node) != DType::Index => match bounds(a) {
             Some(bounds) => bounds,
             None => return false,

@@ -49,7 +49,7 @@ impl Const {
         }
     }
 
-    /// Its bits are those that a value of its type has; what was read from elsewhere may have others.
+    /// Whether its bits are valid for its type, which those of a decoded constant may not be.
     pub fn is_sound(self) -> bool {
         match (self.as_int(), self.as_float()) {
             (Some(value), _) => Const::int(self.dtype, value) == self,
@@ -67,7 +67,7 @@ impl Const {
         }
     }
 
-    /// The value, where it is a whole number of an integer or float type, and no -0.
+    /// The value, if it is a whole number of an integer or float type, and not -0.
     pub fn as_whole(self) -> Option<i64> {
         let value = match self.as_float() {
             Some(value) => {
@@ -154,12 +154,12 @@ impl AxisType {
         ['g', 'l', 'w', 't', 'L', 'R', 'G', 'u', 'r'][self as usize]
     }
 
-    /// Its trips are threads of a workgroup.
+    /// Whether its trips are threads of a workgroup.
     pub const fn is_within_workgroup(self) -> bool {
         matches!(self, AxisType::Local | AxisType::Warp | AxisType::GroupReduce)
     }
 
-    /// Part of a reduction.
+    /// Whether it is part of a reduction.
     pub const fn is_reduce(self) -> bool {
         matches!(self, AxisType::Reduce | AxisType::GroupReduce | AxisType::Unroll)
     }
@@ -190,7 +190,7 @@ impl std::fmt::Display for Device {
     }
 }
 
-/// The argument of a node; which one an op takes stands in the op table.
+/// The argument of a node; the op table says which kind an op takes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Arg {
     /// None.
@@ -198,7 +198,7 @@ pub enum Arg {
     None,
     /// Value of a Const.
     Const(Const),
-    /// A Param: its slot, dtype and, where known, place.
+    /// A Param: its slot, dtype and, if known, device or address space.
     Param {
         /// Position among the arguments of the Function or Call.
         slot: u32,
@@ -209,7 +209,7 @@ pub enum Arg {
         /// Address space, if the Param is a buffer of a kernel.
         addrspace: Option<AddrSpace>,
     },
-    /// A Buffer: its slot, dtype and place.
+    /// A Buffer: its slot, dtype and address space.
     Buffer {
         /// Number of the buffer, unique within its graph.
         slot: u32,
@@ -246,11 +246,11 @@ pub enum Arg {
     },
     /// A Store that bypasses the caches.
     Nontemporal,
-    /// A Contiguous that is no boundary: the value is in memory, but any kernel may write it on its way.
+    /// A Contiguous that is not a kernel boundary: the value is stored, but any kernel may store it along the way.
     Stored,
     /// A Range: identity and type.
     Range {
-        /// Two Ranges are one only if their ids agree.
+        /// Ranges with different ids are distinct.
         id: u32,
         /// Type of the axis.
         axis: AxisType,

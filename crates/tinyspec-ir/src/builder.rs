@@ -1,4 +1,5 @@
-//! The one way to make nodes: composed ops are written over it and serve the arena and the lazy tensor alike.
+//! The only way to make nodes: composed ops are written over this trait, and work for both the arena and the lazy
+//! tensor.
 
 use crate::function::OwnGradient;
 use crate::special::SpecialIndex;
@@ -20,7 +21,7 @@ pub trait Builder {
 
     /// A constant. It cannot fail.
     fn constant(&mut self, value: Const) -> NodeId {
-        // A Const has no sources, so nothing can be refused.
+        // A Const has no sources, so it cannot be refused.
         self.add(Op::Const, &[], Arg::Const(value)).unwrap_or_else(|error| unreachable!("{error}"))
     }
 
@@ -29,7 +30,8 @@ pub trait Builder {
         self.constant(value)
     }
 
-    /// `picker` where `value` is: a tensor that picks from a value comes to all of its devices by itself.
+    /// `picker` on the devices of `value`: a tensor that indexes into a value is copied to all of its devices
+    /// automatically.
     ///
     /// # Errors
     /// When it cannot be moved.
@@ -88,7 +90,7 @@ pub trait Builder {
         })
     }
 
-    /// Two dims and a binary op.
+    /// A binary op of two dims, as an index scalar.
     ///
     /// # Errors
     /// As [`Builder::dim`].
@@ -125,7 +127,7 @@ pub trait Builder {
         self.add(Op::Range, &[bound], Arg::Range { id, axis })
     }
 
-    /// A call of a function that brings its own gradient. `make` makes what `key` stands for: a builder may know it.
+    /// A call of a function with a gradient of its own. `make` builds it, unless the builder already knows it by `key`.
     ///
     /// # Errors
     /// Those of `make`, and what [`crate::derive()`] refuses of the arguments.

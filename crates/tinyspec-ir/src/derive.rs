@@ -1,5 +1,5 @@
-//! `derive`: the only code that computes properties, for the arena graph and the lazy tensor alike
-//! ("Derived Properties" of the spec). It checks arity, argument, dtypes, devices and shapes on the way.
+//! `derive`: the only code that computes properties, for both the arena graph and the lazy tensor ("Derived Properties"
+//! of the spec). It also checks arity, argument, dtypes, devices and shapes.
 
 pub mod cut;
 mod interval;
@@ -58,7 +58,7 @@ pub fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Props> {
     })
 }
 
-/// A clone: most values of kernels are scalars or vectors, for which the general one does too much.
+/// A clone with a fast path for scalars and vectors, which most values of kernels are.
 fn copied(shape: &Shape) -> Shape {
     match shape.as_slice() {
         [] => Shape::new(),
@@ -71,10 +71,10 @@ fn copied(shape: &Shape) -> Shape {
     }
 }
 
-/// What to do about a size below 0.
+/// The help for a negative size.
 const NEGATIVE: &str = "a size is at least 0; in `reshape` one may be -1, which is inferred";
 
-/// Addresses are computed in i64: a shape whose bytes cannot be counted there is refused, used or not.
+/// Addresses are computed in i64, so a shape whose size in bytes does not fit is refused, even if it is unused.
 pub(crate) fn check_size(op: Op, shape: &[crate::Dim]) -> Result<()> {
     const WIDEST: i64 = 16;
     if let Some(dim) = shape.iter().find(|dim| dim.as_const().is_some_and(|size| size < 0)) {
@@ -95,7 +95,7 @@ pub(crate) fn check_size(op: Op, shape: &[crate::Dim]) -> Result<()> {
     }
 }
 
-/// An index is a whole number of any size, computed in i64: constants that lead out of that are refused.
+/// An index is a mathematical integer, but computed in i64: constants that leave that range are refused.
 fn check_index(op: Op, dtype: DType, sources: &[&Props]) -> Result<()> {
     let (DType::Index, [a, b]) = (dtype, sources) else { return Ok(()) };
     let (Some(a), Some(b)) = (a.interval.single(), b.interval.single()) else { return Ok(()) };
@@ -207,7 +207,7 @@ fn check_elementwise_dtypes(op: Op, sources: &[&Props]) -> Result<()> {
         Err(Error::new(ErrorKind::DType, op.name(), format!("needs {expected}, found {found}")).help(help))
     };
     match op {
-        // The args of code have any dtypes.
+        // Operands of custom code may have any dtypes.
         Op::Cast | Op::Custom => Ok(()),
         Op::Where => {
             if dtype != DType::Bool {
@@ -237,9 +237,9 @@ fn derive_device(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Option<crate::
         Arg::Load { device: Some(device), .. } => return Ok(Some(device.clone())),
         _ => {}
     }
-    // Ordering and call nodes join effects of any device; only values must agree.
+    // Ordering and call nodes combine effects on any devices; only values must agree.
     let values = match op {
-        // A value without a device of its own is where those are that it waits for.
+        // A value without a device of its own is on that of the effects it waits for.
         Op::After if sources[0].device.is_none() => {
             return Ok(sources.iter().find_map(|props| props.device.clone()));
         }
@@ -253,7 +253,7 @@ fn derive_device(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Option<crate::
     common_device(op, values)
 }
 
-/// The device of values that are needed in one place.
+/// The common device of values.
 pub(crate) fn common_device(op: Op, values: &[&Props]) -> Result<Option<crate::Device>> {
     let mut found: Option<&crate::Device> = None;
     for device in values.iter().filter_map(|props| props.device.as_ref()) {
@@ -293,7 +293,7 @@ fn derive_addrspace(op: Op, arg: &Arg, sources: &[&Props]) -> Option<AddrSpace> 
     }
 }
 
-/// Shorthand of the submodules.
+/// A shorthand for the submodules.
 fn refuse<T>(kind: ErrorKind, op: Op, message: impl Into<String>) -> Result<T> {
     Err(Error::new(kind, op.name(), message))
 }
@@ -303,7 +303,7 @@ fn refuse_with<T>(kind: ErrorKind, op: Op, message: impl Into<String>, help: &st
     Err(Error::new(kind, op.name(), message).help(help))
 }
 
-/// The numbers that an index source stands for: `expected` of them if given.
+/// The dims that an index source stands for: `expected` of them if given.
 fn dims_of<'a>(op: Op, what: &str, source: &'a Props) -> Result<&'a Shape> {
     match &source.value {
         Some(value) if source.dtype == DType::Index => Ok(value),

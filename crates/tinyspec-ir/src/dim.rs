@@ -9,7 +9,7 @@ use crate::affine::gcd;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Maxima and quotients of a sum that its bounds look into, one after the other: each may double the work.
+/// The most maxima and quotients of a sum that its bounds expand, since each may double the work.
 const CASES: u32 = 4;
 
 /// The shape of a node.
@@ -35,7 +35,7 @@ enum Repr {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 struct Sum {
     terms: Vec<(Vec<Atom>, i64)>,
-    /// Terms and atoms, also those inside of atoms.
+    /// The number of terms and atoms, including those inside atoms.
     weight: u32,
 }
 
@@ -47,7 +47,7 @@ impl Sum {
     }
 }
 
-/// A factor that the normal form does not look into.
+/// A factor that is opaque to the normal form.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Atom {
     /// A named dim: slot and bounds.
@@ -96,7 +96,8 @@ impl Dim {
         }
     }
 
-    /// How much it takes to write it down: whatever looks into dims takes time and stack by it, so `derive` bounds it.
+    /// The size of the expression. Whatever traverses dims takes time and stack in proportion to it, so `derive` limits
+    /// it.
     pub fn weight(&self) -> u32 {
         match &self.0 {
             Repr::Number(_) => 1,
@@ -104,7 +105,7 @@ impl Dim {
         }
     }
 
-    /// Is exactly this number.
+    /// Whether it is exactly this number.
     pub fn is(&self, number: i64) -> bool {
         self.as_const() == Some(number)
     }
@@ -154,7 +155,7 @@ impl Dim {
         }
     }
 
-    /// Floored quotient; exact where every term divides, x / 0 = 0.
+    /// Floored quotient; exact if every term is divisible, x / 0 = 0.
     pub fn idiv(&self, divisor: &Dim) -> Dim {
         if let (Some(a), Some(b)) = (self.as_const(), divisor.as_const()) {
             return Dim::from(floor_div(a, b));
@@ -268,8 +269,8 @@ impl Dim {
         }
     }
 
-    /// By the ends of each term; and once more by what a quotient or a maximum has to do with the other terms, which are
-    /// often made of the same dims.
+    /// Bounds from those of each term; and again with quotients and maxima expanded, since other terms often contain
+    /// the same dims.
     fn bounds_within(&self, cases: u32) -> (i64, i64) {
         let plain = self.bounds_of_terms();
         let Repr::Sum(sum) = &self.0 else { return plain };
@@ -290,7 +291,7 @@ impl Dim {
                     false => (a_low.min(b_low), a_high.min(b_high)),
                 }
             }
-            // by · (a / by) lies above a - by, and is at most a.
+            // by · (a / by) is above a - by, and at most a.
             Atom::Idiv(a, by) => {
                 let by = by.as_const().unwrap_or(1);
                 let (low, high) = instead(a, coefficient / by);
@@ -346,7 +347,7 @@ impl Dim {
         }
     }
 
-    /// The dim with each named one replaced.
+    /// The dim with named dims replaced.
     pub fn substitute(&self, named: &impl Fn(u32) -> Option<Dim>) -> Dim {
         let Repr::Sum(sum) = &self.0 else { return self.clone() };
         let mut total = Dim::from(0);
@@ -428,18 +429,18 @@ pub fn static_shape(shape: &[Dim]) -> Option<SmallVec<[i64; 4]>> {
     shape.iter().map(Dim::as_const).collect()
 }
 
-/// How a shape is shown in messages: `[2, 3]`.
+/// A shape in messages: `[2, 3]`.
 pub fn show(shape: &[Dim]) -> String {
     format!("[{}]", list(shape))
 }
 
-/// How dims are shown in a tensor's type: `2, 3`.
+/// Dims in a tensor's type: `2, 3`.
 pub fn list(shape: &[Dim]) -> String {
     let dims: Vec<String> = shape.iter().map(Dim::to_string).collect();
     dims.join(", ")
 }
 
-/// Right-aligned broadcast of two shapes; `None` where an axis is neither equal nor 1.
+/// Right-aligned broadcast of two shapes; `None` if an axis is neither equal nor 1.
 pub fn broadcast(a: &[Dim], b: &[Dim]) -> Option<Shape> {
     let rank = a.len().max(b.len());
     let one = Dim::from(1);

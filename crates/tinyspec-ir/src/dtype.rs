@@ -1,4 +1,4 @@
-//! Data types, and the lattice of their promotion.
+//! Data types, and the promotion lattice.
 
 use crate::Op;
 
@@ -98,7 +98,7 @@ impl DType {
         matches!(self, F8E4M3 | F8E5M2 | F16 | BF16 | F32 | F64)
     }
 
-    /// A signed or unsigned integer, `index` among them; not bool.
+    /// A signed or unsigned integer, including `index`; not bool.
     pub const fn is_int(self) -> bool {
         matches!(self, Index | I8 | I16 | I32 | I64 | U8 | U16 | U32 | U64)
     }
@@ -124,8 +124,7 @@ impl DType {
         })
     }
 
-    /// Least and greatest of the whole numbers that this type holds one by one, with none left out between them; of
-    /// what is cast to a float, numbers beyond these are rounded.
+    /// The largest range of integers that this type represents without gaps. Beyond it, a cast to a float rounds.
     pub const fn whole_range(self) -> Option<(i128, i128)> {
         let bits = match self {
             F64 => 53,
@@ -150,8 +149,8 @@ impl DType {
         }
     }
 
-    /// The type in which a Reduce by `op` over this one accumulates. The greatest needs no wider type, and over nothing
-    /// it is this one's least value, which a wider type's is not.
+    /// The type in which a Reduce by `op` over this one accumulates. A maximum needs no wider type, whose identity
+    /// would not be this type's least value.
     pub const fn accumulator_of(self, op: Op) -> DType {
         match (op, self) {
             (Op::Max, Bool) => U8,
@@ -160,7 +159,7 @@ impl DType {
         }
     }
 
-    /// The least dtype that both convert to without surprise; `None` for void, and for index with anything else.
+    /// The least upper bound of both in the promotion lattice; `None` for void, and for index with anything else.
     ///
     /// Edges of the lattice: bool → i8, u8; i8 → i16 → i32 → i64; u8 → i16, u16; u16 → i32, u32; u32 → i64, u64;
     /// i64, u64 → f8; f8 → f16, bf16 → f32 → f64. Two integers without a common integer become f32.
@@ -171,7 +170,7 @@ impl DType {
         // Lists are in order of size, so the first common ancestor is the least one.
         let (a, b) = (self.ancestors(), other.ancestors());
         let least = a.iter().find(|dtype| b.contains(dtype)).copied()?;
-        // Integers that only meet among the floats have no float in mind: the default one.
+        // Integers whose least common ancestor is a float promote to the default float.
         Some(if least.is_float() && !self.is_float() && !other.is_float() { F32 } else { least })
     }
 

@@ -1,8 +1,8 @@
 //! The binary form of a graph: what the macros embed and the caches store.
 //!
-//! A header (magic, version, counts), one record a node in walk order (op number, sources as distances back,
-//! argument), the roots, and a checksum over everything before it. Decoding goes through `derive` again, so bytes
-//! of unknown origin give a well-formed graph or an error.
+//! A header (magic, version, counts), one record per node in walk order (op number, sources as backward distances,
+//! argument), the roots, and a checksum of everything before it. Decoding goes through `derive`, so untrusted bytes
+//! give a well-formed graph or an error.
 
 mod reader;
 mod writer;
@@ -15,7 +15,7 @@ pub(crate) use writer::Writer;
 const MAGIC: &[u8; 4] = b"UOPS";
 const VERSION: u64 = 1;
 
-/// The bytes of what `roots` need.
+/// Encodes everything that `roots` depend on.
 ///
 /// ```
 /// use tinyspec_ir::{Builder, Const, DType, Graph, encode};
@@ -38,7 +38,7 @@ pub fn encode(graph: &Graph, roots: &[NodeId]) -> Vec<u8> {
         writer.byte(graph.op(node) as u8);
         writer.number(graph.sources(node).len() as u64);
         for source in graph.sources(node) {
-            // Sources are mostly near, so a distance is mostly one byte.
+            // Sources are mostly near, so most distances are one byte.
             writer.number((number - numbers[source.index()]) as u64);
         }
         writer.arg(graph.op(node), graph.arg(node));
@@ -77,7 +77,7 @@ pub fn decode(bytes: &[u8]) -> Result<(Graph, Vec<NodeId>)> {
     let mut graph = Graph::new();
     let mut nodes: Vec<NodeId> = Vec::new();
     let count = reader.number()?;
-    // A node takes some four bytes: what a damaged count claims is not believed.
+    // A node takes about four bytes, so a damaged count must not cause a huge allocation.
     let believed = (count as usize).min(bytes.len() / 4);
     graph.reserve(believed);
     nodes.reserve(believed);

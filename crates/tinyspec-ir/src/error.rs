@@ -1,11 +1,11 @@
-//! The error of the language: which op refused what, and what to do.
+//! The error type of the language: which op refused what, and what to do.
 
 use std::fmt;
 
 /// Result of everything that builds or reads a graph.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of mistake it is.
+/// The kind of mistake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum ErrorKind {
     /// Shapes do not fit.
@@ -22,7 +22,7 @@ pub enum ErrorKind {
     Arity,
     /// A value outside what is allowed.
     Value,
-    /// Text or bytes that are no graph.
+    /// Text or bytes that are not a graph.
     Parse,
     /// A graph that breaks a rule of its stage.
     Verify,
@@ -32,7 +32,7 @@ pub enum ErrorKind {
     Unsupported,
 }
 
-/// A place in a user's source.
+/// A position in a user's source.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Location {
     /// File as rustc names it.
@@ -44,7 +44,7 @@ pub struct Location {
 }
 
 impl Location {
-    /// A line of Rust's own library.
+    /// Whether it is in Rust's standard library.
     fn is_of_rust(&self) -> bool {
         self.file.starts_with("/rustc/") || self.file.contains("/lib/rustlib/src/rust/library/")
     }
@@ -76,7 +76,7 @@ struct Inner {
 }
 
 impl Error {
-    /// `op` refused something: `message` says what was found and what was expected.
+    /// The error of `op`; `message` says what was found and what was expected.
     pub fn new(kind: ErrorKind, op: impl Into<String>, message: impl Into<String>) -> Error {
         Error(Box::new(Inner { kind, op: op.into(), message: message.into(), help: None, location: None }))
     }
@@ -87,8 +87,8 @@ impl Error {
         self
     }
 
-    /// Adds the user's line, unless one is known already. A line of Rust's own library is not: there a function was called
-    /// through a trait, such as `Fn`.
+    /// Adds the user's line, unless one is already known. Lines in Rust's standard library are ignored: they come from
+    /// calls through a trait such as `Fn`.
     pub fn at(mut self, location: impl Into<Location>) -> Error {
         if self.0.location.as_ref().is_none_or(Location::is_of_rust) {
             self.0.location = Some(location.into());
@@ -96,7 +96,7 @@ impl Error {
         self
     }
 
-    /// As [`Error::at`], where the line may be unknown.
+    /// As [`Error::at`], for a line that may be unknown.
     pub fn at_known(self, location: Option<impl Into<Location>>) -> Error {
         match location {
             Some(location) => self.at(location),
@@ -104,13 +104,13 @@ impl Error {
         }
     }
 
-    /// Names a composed op as the one that refused (the primitive inside says less to a user).
+    /// Names a composed op as the one that refused, which tells a user more than the primitive inside.
     pub fn in_op(mut self, op: &str) -> Error {
         self.0.op = op.to_string();
         self
     }
 
-    /// What kind of mistake it is.
+    /// The kind of mistake.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
@@ -149,7 +149,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// As [`Display`](fmt::Display): it is what `main` prints that returns an error.
+/// As [`Display`](fmt::Display), because `main` prints errors by `Debug`.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

@@ -17,7 +17,7 @@ pub use threefry::threefry;
 use crate::{Const, DType, Error, ErrorKind, Op, Result};
 use smallvec::SmallVec;
 
-/// What leaves every value as it is under `op`: where a Reduce starts, and what one of nothing gives.
+/// The identity element of `op`: the initial value of a Reduce, and the result of an empty one.
 ///
 /// ```
 /// use tinyspec_ir::{Const, DType, Op, eval::identity};
@@ -44,7 +44,7 @@ pub fn identity(op: Op, dtype: DType) -> Const {
 /// ```
 ///
 /// # Errors
-/// When `op` is not elementwise, or its operands are too few or of no value.
+/// When `op` is not elementwise, or its operands are too few or void.
 pub fn eval_op(op: Op, dtype: DType, operands: &[Const]) -> Result<Const> {
     let sources: SmallVec<[&[u64]; 3]> = operands.iter().map(|value| std::slice::from_ref(&value.bits)).collect();
     let operand = operands.first().map_or(DType::Void, |value| value.dtype);
@@ -72,7 +72,8 @@ pub fn eval_op(op: Op, dtype: DType, operands: &[Const]) -> Result<Const> {
 /// ```
 ///
 /// # Errors
-/// When `op` is not elementwise or not defined for the dtypes, or a source has not as many lanes as the result.
+/// When `op` is not elementwise or not defined for the dtypes, or the number of lanes of a source differs from that of
+/// the result.
 pub fn eval_lanes(op: Op, operand: DType, dtype: DType, sources: &[&[u64]], result: &mut [u64]) -> Result<()> {
     let fits = sources.iter().all(|source| source.len() == result.len());
     let done = fits
@@ -100,7 +101,7 @@ pub fn eval_lanes(op: Op, operand: DType, dtype: DType, sources: &[&[u64]], resu
     Err(Error::new(ErrorKind::Unsupported, op.name(), message))
 }
 
-/// Each of these answers whether the number of sources fits.
+/// Each of these returns whether the number of sources fits.
 fn unary(sources: &[&[u64]], result: &mut [u64], f: impl Fn(u64) -> u64) -> bool {
     let [a] = sources else { return false };
     for (result, &a) in result.iter_mut().zip(*a) {

@@ -1,10 +1,10 @@
-//! Rounding to the small float formats, exactly.
+//! Correct rounding to the small float formats.
 
 use crate::DType;
 
 /// `value` rounded to the nearest value of a float `dtype` (ties to even); other dtypes leave it alone.
 ///
-/// f8e4m3 has no infinity: what overflows becomes nan.
+/// f8e4m3 has no infinity: overflow gives nan.
 pub fn round(dtype: DType, value: f64) -> f64 {
     match dtype {
         DType::F32 => value as f32 as f64,
@@ -52,18 +52,18 @@ fn format(dtype: DType) -> Option<Format> {
     Some(Format { exponent_bits, mantissa_bits, has_infinity })
 }
 
-/// The seven bits of magnitude of an 8-bit float: what code that converts one has to know.
+/// The format of an 8-bit float's magnitude, in seven bits, for conversion code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EightBits {
     /// Bits of the mantissa.
     pub mantissa: i128,
-    /// What the exponent's field is above the exponent.
+    /// The exponent bias.
     pub bias: i128,
     /// The greatest finite code.
     pub greatest: i128,
-    /// What stands for all that is larger.
+    /// The code for overflow.
     pub overflow: i128,
-    /// What stands for a nan.
+    /// The code for nan.
     pub nan: i128,
 }
 
@@ -100,12 +100,12 @@ fn encode(format: Format, value: f64) -> u16 {
     if magnitude.is_infinite() {
         return sign | overflow;
     }
-    // The exponent of the unit in the last place; subnormals share that of the least normal.
+    // The exponent, which subnormals share with the least normal number.
     let exponent = ((magnitude.to_bits() >> 52) as i32 - 1023).max(1 - bias);
     let unit = (exponent - mantissa_bits as i32) as f64;
     // Scaling by a power of two is exact here; the rounding happens once, to an integer count of units.
     let units = (magnitude * (-unit).exp2()).round_ties_even() as u32;
-    // A carry out of the mantissa moves into the exponent by itself.
+    // A carry out of the mantissa increments the exponent.
     let bits = (((exponent + bias - 1) as u32) << mantissa_bits) + units;
     let greatest = if has_infinity { infinity as u32 - 1 } else { nan as u32 - 1 };
     sign | if bits > greatest { overflow } else { bits as u16 }

@@ -1,6 +1,6 @@
-//! A function as it was traced before its callees and outer constants are known: what `#[function]` embeds.
+//! A traced function whose callees and outer constants are still unknown, as `#[function]` embeds it.
 //!
-//! Inputs, named dims, outer constants and results of calls are Params; the slots say which is which.
+//! Inputs, named dims, outer constants and results of calls are Params, which are distinguished by their slots.
 
 mod backward;
 mod inline;
@@ -37,8 +37,8 @@ pub struct OwnGradient {
 pub struct CallSite {
     /// Number of the callee in the caller's table.
     pub callee: u32,
-    /// Calls the callee's gradient: on its inputs and a cotangent for each of its float results it gives a gradient for
-    /// each of its float inputs.
+    /// Whether it calls the callee's gradient: on its inputs and a cotangent for each of its float results, this gives
+    /// a gradient for each of its float inputs.
     pub is_gradient: bool,
     /// Arguments in the callee's order.
     pub arguments: Vec<NodeId>,
@@ -46,7 +46,7 @@ pub struct CallSite {
     pub results: Vec<NodeId>,
 }
 
-/// A function with its signature, its graph, and what is still open in it.
+/// A function: its signature, its graph, and its unresolved calls and constants.
 ///
 /// Slots of Params: inputs from 0, then the named dims in the signature's order; outer constants from
 /// [`FIRST_CONSTANT`]; results of calls from [`FIRST_RESULT`].
@@ -63,7 +63,7 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// The bytes that a binary embeds. Lines of the source go along, its file does not.
+    /// The bytes that a binary embeds. They include lines of the source, but not its file.
     pub fn encode(&self) -> Vec<u8> {
         let mut roots = self.outputs.clone();
         for call in &self.calls {
@@ -78,14 +78,14 @@ impl Traced {
             writer.number(*max as u64);
             writer.number(*implied as u64);
         }
-        // Shapes of the inputs are those of their Params, written as roots of a small graph of their own.
+        // Shapes of the inputs are those of their Params, encoded as roots of a small separate graph.
         let mut shapes = Graph::new();
         let mut inputs = Vec::new();
         writer.number(self.signature.inputs.len() as u64);
         for Input { name, dtype, shape } in &self.signature.inputs {
             writer.text(name);
             writer.byte(*dtype as u8);
-            // A shape that derive once accepted is accepted again.
+            // `derive` has already accepted this shape.
             inputs.push(shapes.shape(shape).unwrap_or_else(|error| unreachable!("{error}")));
         }
         writer.block(&encode(&shapes, &inputs));
@@ -117,7 +117,7 @@ impl Traced {
     /// The function in `bytes`, written in `file`.
     ///
     /// # Errors
-    /// When the bytes are no such function, or hold what [`crate::derive()`] refuses.
+    /// When the bytes are not such a function, or contain something that [`crate::derive()`] refuses.
     pub fn decode(bytes: &[u8], file: &str) -> Result<Traced> {
         let damaged = || Error::new(ErrorKind::Parse, "decode", "the embedded function is damaged");
         let mut reader = Reader::new(bytes);
@@ -184,11 +184,12 @@ impl Traced {
         signature
     }
 
-    /// The closed graph and its results: constants take their values, `call` gives the results of a callee on arguments.
+    /// The closed graph and its results: constants get their values, and `call` gives the results of a callee on
+    /// arguments.
     ///
     /// # Errors
-    /// What `call` refuses, what [`crate::derive()`] refuses once the values are known, a constant that is missing or
-    /// no value of the dtype of its neighbour.
+    /// When `call` refuses, when [`crate::derive()`] refuses the known values, or when a constant is missing or cannot
+    /// be represented in the dtype of the other operand.
     pub fn resolve(
         &self,
         constants: &[Const],
@@ -239,7 +240,7 @@ impl Traced {
                         Some(place) => error.at(place.clone()),
                         None => error,
                     };
-                    // A size whose value is known now is a number of the dtype it is wanted in.
+                    // A size that is now known becomes a number of the required dtype.
                     let known =
                         sources.first().and_then(|&size| graph.props(size).value.clone()).filter(|_| op == Op::Cast);
                     let new = match (known.as_deref(), arg) {
@@ -248,7 +249,7 @@ impl Traced {
                         }
                         _ => graph.add(op, &sources, arg.clone()).map_err(located)?,
                     };
-                    // Once a constant has its value, shapes and sizes are written as a trace that knew it would have.
+                    // Once constants have values, shapes and sizes are emitted as if the trace had known them.
                     let value = graph.props(new).value.clone().filter(|_| !constants.is_empty());
                     match (op, value.as_deref()) {
                         (Op::Stack, Some(shape)) => graph.shape(shape)?,

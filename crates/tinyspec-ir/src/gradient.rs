@@ -1,6 +1,7 @@
-//! Gradients, graph to graph: one sweep from the outputs back, one rule an op.
+//! Gradients, graph to graph: one sweep from the outputs back, one rule per op.
 //!
-//! Functions must be inlined before, unless they bring a gradient of their own; a Detach stops the gradient, an integer has none.
+//! Functions must be inlined first, unless they have a gradient of their own. A Detach stops the gradient, and integers
+//! have none.
 
 mod rules;
 mod scan;
@@ -13,7 +14,7 @@ use crate::signature::NamedDim;
 use crate::{Arg, Builder, DType, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
 use total::Cotangents;
 
-/// The gradient of `sum_j sum(output_j * cotangent_j)` for each wanted node; `None` where no output depends on it.
+/// The gradient of `sum_j sum(output_j * cotangent_j)` for each wanted node; `None` if no output depends on it.
 ///
 /// # Errors
 /// When a wanted node is not a float, when a cotangent does not have its output's shape and dtype, or when an op on the
@@ -53,7 +54,7 @@ pub fn gradient_or_none(
         cotangents.add(output, cotangent);
     }
     for &node in live.iter().rev() {
-        // What is wanted may be a leaf, or end there.
+        // A wanted node may be a leaf, or the end of its path.
         if !graph.sources(node).iter().any(|source| connected[source.index()]) {
             continue;
         }
@@ -63,7 +64,7 @@ pub fn gradient_or_none(
         }
         let Some(cotangent) = cotangents.of(graph, node)? else { continue };
         if graph.op(node) == Op::GetTuple && graph.op(graph.source(node, 0)) == Op::Function {
-            // Its Function asks for it.
+            // Handled at its Function.
             continue;
         }
         for (source, contribution) in rules::apply(graph, node, cotangent, &connected, wanted)? {
@@ -100,7 +101,7 @@ pub fn gradient(graph: &mut Graph, outputs: &[(NodeId, NodeId)], wanted: &[NodeI
     Ok(gradients)
 }
 
-/// A Function that brings its own gradient is not looked into.
+/// A Function with its own gradient is opaque.
 fn own_gradient(graph: &mut Graph, function: NodeId, connected: &[bool], cotangents: &mut Cotangents) -> Result<()> {
     let Some(gradients) = function::own_gradient(graph, function) else {
         return Err(Error::new(ErrorKind::Gradient, "function", "inline Functions before taking a gradient"));
@@ -130,7 +131,7 @@ fn own_gradient(graph: &mut Graph, function: NodeId, connected: &[bool], cotange
     }
     all.extend(&dims);
     let floats: Vec<NodeId> = inputs.into_iter().filter(|&input| graph.dtype(input).is_float()).collect();
-    // An index stands for no gradient.
+    // An index stands for the absence of a gradient.
     let is_asked =
         |(input, gradient): &(NodeId, NodeId)| connected[input.index()] && graph.dtype(*gradient) != DType::Index;
     let (inputs, gradients): (Vec<NodeId>, Vec<NodeId>) = floats.into_iter().zip(gradients).filter(is_asked).unzip();
@@ -153,7 +154,7 @@ fn own_gradient(graph: &mut Graph, function: NodeId, connected: &[bool], cotange
     Ok(())
 }
 
-/// The gradient is compiled once for all sizes of a dim with bounds: then it is called as the function is.
+/// Whether the gradient is compiled once for all sizes of a dim with bounds: then it is called like the function.
 fn is_ranged(graph: &Graph, gradients: &[NodeId], dims: &[NodeId]) -> bool {
     let has_bounds = |&node: &NodeId| {
         let value = graph.props(node).value.as_deref().filter(|_| graph.op(node) == Op::Param);

@@ -34,16 +34,16 @@ pub struct Graph {
     ranges: Vec<(u32, u32)>,
     pool: Vec<NodeId>,
     props: Vec<Props>,
-    /// Chains of nodes with an equal hash.
+    /// Heads of the hash chains.
     heads: FxHashMap<u64, NodeId>,
     next: Vec<Option<NodeId>>,
-    /// Where users wrote a node; never part of its identity.
+    /// The user's lines of nodes; never part of their identity.
     provenance: FxHashMap<NodeId, SmallVec<[Location; 1]>>,
     /// Nodes with several users, while a rewriter runs.
     shared: FxHashSet<NodeId>,
 }
 
-/// Nodes that a graph has room for once it has one.
+/// The initial capacity.
 const LEAST: usize = 32;
 
 impl Graph {
@@ -66,14 +66,14 @@ impl Graph {
         self.shared = FxHashSet::default();
     }
 
-    /// Bytes that it needs, about: without what arguments and shapes keep on the heap.
+    /// Its approximate size in bytes, without heap memory of arguments and shapes.
     pub fn bytes(&self) -> usize {
         const A_NODE: usize = size_of::<Op>()
             + size_of::<Arg>()
             + size_of::<(u32, u32)>()
             + size_of::<Props>()
             + size_of::<Option<NodeId>>();
-        // Tables of hashes are half empty, about.
+        // Hash tables are about half empty.
         const AN_ENTRY: usize = 2 * size_of::<(u64, NodeId)>();
         const A_PLACE: usize = 2 * size_of::<(NodeId, SmallVec<[Location; 1]>)>();
         self.ops.capacity() * A_NODE
@@ -82,7 +82,7 @@ impl Graph {
             + self.provenance.len() * A_PLACE
     }
 
-    /// Makes room for so many nodes more: whoever knows their number spares the columns from moving as they grow.
+    /// Reserves space for this many more nodes, which avoids reallocating the columns.
     pub fn reserve(&mut self, nodes: usize) {
         self.ops.reserve(nodes);
         self.args.reserve(nodes);
@@ -93,12 +93,12 @@ impl Graph {
         self.heads.reserve(nodes);
     }
 
-    /// Number of nodes, dead ones among them.
+    /// The number of nodes, including dead ones.
     pub fn len(&self) -> usize {
         self.ops.len()
     }
 
-    /// Has no node.
+    /// Whether it has no nodes.
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
     }
@@ -119,12 +119,12 @@ impl Graph {
         &self.pool[start as usize..end as usize]
     }
 
-    /// Source number `index` of a node, known to exist by the op's arity.
+    /// Source number `index` of a node, which must exist by the op's arity.
     pub fn source(&self, node: NodeId, index: usize) -> NodeId {
         self.sources(node)[index]
     }
 
-    /// The Param or Buffer that an address lies in; None where it is not an address.
+    /// The Param or Buffer of an address; `None` for other nodes.
     pub fn memory(&self, mut place: NodeId) -> Option<NodeId> {
         while !matches!(self.op(place), Op::Param | Op::Buffer) {
             place = *self.sources(place).first()?;
@@ -166,13 +166,13 @@ impl Graph {
         self.reachable_by(roots, |node| &self.sources(node)[skip(node)..])
     }
 
-    /// As [`Graph::reachable_outside_bodies`], without what only the sources of nodes that `stop` need.
+    /// As [`Graph::reachable_outside_bodies`], without entering the sources of nodes for which `stop` holds.
     pub fn reachable_until(&self, roots: &[NodeId], stop: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
         let skip = |node| usize::from(matches!(self.op(node), Op::Function | Op::Call));
         self.reachable_by(roots, |node| if stop(node) { &[] } else { &self.sources(node)[skip(node)..] })
     }
 
-    /// What depends on how many nodes are found, and hardly on how many there are: a schedule holds hundreds of kernels.
+    /// Takes time in the number of nodes found rather than the size of the graph: a schedule holds hundreds of kernels.
     fn reachable_by<'a>(&'a self, roots: &[NodeId], sources: impl Fn(NodeId) -> &'a [NodeId]) -> Vec<NodeId> {
         let mut live = vec![0u64; self.len().div_ceil(64)];
         let mut mark = |node: NodeId| {
@@ -198,7 +198,7 @@ impl Graph {
         order
     }
 
-    /// A node that no other is one with, however equal. A copy of the graph forgets it.
+    /// Adds a node that is not merged with equal ones. Copying the graph merges them again.
     ///
     /// # Errors
     /// What [`derive()`] refuses.
@@ -206,13 +206,13 @@ impl Graph {
         self.push(op, sources, arg)
     }
 
-    /// Whether two nodes have the same value by their form, even if one of them was added apart, or a commutative op has its
+    /// Whether two nodes are structurally equal, even if one of them was added apart, or a commutative op has its
     /// operands in the other order.
     pub fn is_equal(&self, a: NodeId, b: NodeId) -> bool {
         let mut met: FxHashSet<(NodeId, NodeId)> = FxHashSet::default();
         let mut open: SmallVec<[(NodeId, NodeId); 8]> = SmallVec::from_iter([(a, b)]);
         while let Some((a, b)) = open.pop() {
-            // Two nodes are looked at once, however many users they share.
+            // Each pair of nodes is compared once, however many users they share.
             if a == b || !met.insert((a, b)) {
                 continue;
             }
@@ -230,7 +230,7 @@ impl Graph {
         true
     }
 
-    /// Whether two nodes may be equal, by themselves.
+    /// Whether two nodes may be equal, regardless of their sources.
     fn is_alike(&self, a: NodeId, b: NodeId) -> bool {
         a == b || self.op(a) == self.op(b) && self.arg(a) == self.arg(b) && self.props(a).shape == self.props(b).shape
     }
@@ -259,7 +259,7 @@ impl Graph {
         Ok(node)
     }
 
-    /// Notes that the user wrote `node` at `location`.
+    /// Records that the user wrote `node` at `location`.
     pub fn locate(&mut self, node: NodeId, location: Location) {
         let places = self.provenance.entry(node).or_default();
         if !places.contains(&location) {
@@ -267,7 +267,7 @@ impl Graph {
         }
     }
 
-    /// As [`Graph::locate`], of the nodes from number `first` on that have no location.
+    /// As [`Graph::locate`], for the nodes from number `first` on that have no location.
     pub fn locate_from(&mut self, first: usize, location: Location) {
         for node in (first..self.len()).map(|node| NodeId(node as u32)) {
             self.provenance.entry(node).or_insert_with(|| SmallVec::from_iter([location.clone()]));
@@ -279,12 +279,12 @@ impl Graph {
         self.provenance.get(&node).map_or(&[], |places| places.as_slice())
     }
 
-    /// A node, what it is a view of, and so on down to what is no view.
+    /// A node, the node that it is a view of, and so on down to one that is not a view.
     pub fn views(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
         std::iter::successors(Some(node), |&node| self.op(node).is_view().then(|| self.source(node, 0)))
     }
 
-    /// What a node is a view of, or a view of a view; the node itself if it is none.
+    /// The node below all views of a node; the node itself if it is not a view.
     pub fn viewed(&self, node: NodeId) -> NodeId {
         self.views(node).last().unwrap_or(node)
     }
@@ -326,8 +326,7 @@ impl Graph {
         Ok(roots.iter().filter_map(|root| map.get(root).copied()).collect())
     }
 
-    /// Content hash of what `roots` stand for: equal for equal graphs, whatever their node numbers.
-    /// Ranges should have been renumbered first.
+    /// Content hash of `roots`: equal for equal graphs, whatever their node numbers. Ranges should be renumbered first.
     pub fn content_hash(&self, roots: &[NodeId]) -> ContentHash {
         let mut hashes: Vec<ContentHash> = vec![ContentHash(0); self.len()];
         for node in self.reachable(roots) {
@@ -349,7 +348,7 @@ impl Graph {
         // Depth-first postorder gives each node its position; 0 is a node that has not been reached yet.
         let mut positions = vec![0u32; self.len()];
         let mut count = 0;
-        // Each with the number of its sources that are done.
+        // Each with the number of its finished sources.
         let mut path = vec![(root, 0)];
         positions[root.index()] = OPEN;
         while let Some((node, done)) = path.last_mut() {

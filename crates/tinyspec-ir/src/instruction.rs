@@ -1,20 +1,20 @@
-//! Instructions of processors beyond the ops ("Ins"): passes choose them where a target lists them. What each computes
-//! is defined here; an interpreter runs them by this definition.
+//! Single machine instructions ("Ins"), which passes emit if a target lists them. Their semantics are defined here and
+//! used by the interpreters.
 
 use crate::{Arg, Graph, NodeId, Op};
 
-/// A single machine instruction on lanes of f32, or a hint that computes nothing.
+/// A single machine instruction on lanes of f32, or a hint without a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Instruction {
-    /// The nearest integer, the even one of two.
+    /// Rounds to the nearest integer, ties to even.
     Nearest,
     /// `a · 2^⌊n⌋`, rounded once.
     Scale,
-    /// The greater of two, -0 being less than +0; of a nan and a number the number.
+    /// The greater of two, with -0 below +0; nan is ignored if the other is a number.
     Greater,
-    /// That of the lesser magnitude, of equal ones the negative; of a nan and a number the number.
+    /// The one of lesser magnitude, the negative one if equal; nan is ignored if the other is a number.
     Nearer,
-    /// Fetches the line of a place into all caches. The place may lie outside of its buffer.
+    /// Prefetches the line of an address into all caches. The address may be out of bounds.
     Prefetch,
     /// The same, but not into the first cache.
     PrefetchSecond,
@@ -23,7 +23,7 @@ pub enum Instruction {
 }
 
 impl Instruction {
-    /// All there are.
+    /// All instructions.
     pub const ALL: [Instruction; 7] = [
         Instruction::Nearest,
         Instruction::Scale,
@@ -34,7 +34,7 @@ impl Instruction {
         Instruction::SchedulingBarrier,
     ];
 
-    /// Those that compute nothing.
+    /// The hints, which have no value.
     pub const HINTS: [Instruction; 3] =
         [Instruction::Prefetch, Instruction::PrefetchSecond, Instruction::SchedulingBarrier];
 
@@ -56,7 +56,7 @@ impl Instruction {
         }
     }
 
-    /// How many sources it takes.
+    /// The number of sources.
     pub const fn arity(self) -> usize {
         match self {
             Instruction::Nearest
@@ -67,7 +67,7 @@ impl Instruction {
         }
     }
 
-    /// The instruction that an Ins is; none where its name is not known.
+    /// The instruction of an Ins; `None` if its name is unknown.
     pub fn of(graph: &Graph, node: NodeId) -> Option<Instruction> {
         if graph.op(node) == Op::Ins { Self::named(graph.arg(node)) } else { None }
     }
@@ -85,12 +85,12 @@ impl Instruction {
         Instruction::of(graph, node).filter(|instruction| instruction.is_hint())
     }
 
-    /// Whether it computes nothing.
+    /// Whether it is a hint.
     pub fn is_hint(self) -> bool {
         Self::HINTS.contains(&self)
     }
 
-    /// What it computes.
+    /// Its value.
     ///
     /// ```
     /// use tinyspec_ir::instruction::Instruction;
@@ -111,7 +111,7 @@ impl Instruction {
     }
 }
 
-/// In f64 the product is exact, so that it is rounded once. An infinite n overrules a nan, as processors have it.
+/// The product is exact in f64, so it is rounded once. An infinite n overrides nan, as in processors.
 fn scale(a: f32, n: f32) -> f32 {
     if a.is_nan() && n.is_infinite() {
         return n.exp2();

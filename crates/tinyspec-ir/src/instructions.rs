@@ -3,7 +3,7 @@
 use crate::{Builder, DType, Graph, NodeId, Op, address::behind_after, masks::conjuncts};
 use rustc_hash::FxHashMap;
 
-/// The number of lanes of a machine value; 1 of a scalar.
+/// The number of lanes of a machine value; 1 for a scalar.
 pub fn lanes(graph: &Graph, node: NodeId) -> i64 {
     graph.props(node).shape.first().and_then(|dim| dim.as_const()).unwrap_or(1)
 }

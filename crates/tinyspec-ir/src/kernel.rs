@@ -1,8 +1,9 @@
 //! A kernel written by hand, as `uop!` embeds it: a closed graph in binary form, opaque to whatever works on tensors.
 //!
 //! The graph is a `Sink` whose buffers keep their shapes: `Index(Param, i, j)` has an index for each axis, so that an
-//! access can be checked axis by axis; or a Linear or Program, which needs no stage any more. A call is `Call(CustomFunction(Binary), buffers…, dims…)`, its results are
-//! `After(buffer, call, number)`: the buffer's value once the kernel has run.
+//! access can be checked axis by axis. Or it is a Linear or Program, which needs no further lowering. A call is
+//! `Call(CustomFunction(Binary), buffers…, dims…)`; its results are `After(buffer, call, number)`: the buffer's value
+//! once the kernel has run.
 
 use crate::encode::{Reader, Writer, decode, encode};
 use crate::{Arg, Builder, Error, ErrorKind, Graph, NodeId, Op, Result};
@@ -16,7 +17,7 @@ pub struct WrittenKernel {
     pub outputs: usize,
     /// The names of its buffers, by slot.
     pub buffers: Vec<String>,
-    /// Parts are the user's responsibility (`unsafe`): iterations may write to one place.
+    /// Whether parts are the user's responsibility (`unsafe`): iterations may write to the same element.
     pub vouched: bool,
     /// The nodes.
     pub graph: Graph,
@@ -40,7 +41,7 @@ impl WrittenKernel {
     /// The kernel in `bytes`.
     ///
     /// # Errors
-    /// When they are damaged, or hold what [`crate::derive()`] refuses.
+    /// When they are damaged, or contain something that [`crate::derive()`] refuses.
     pub fn decode(bytes: &[u8]) -> Result<WrittenKernel> {
         let damaged = || Error::new(ErrorKind::Parse, "decode", "the embedded kernel is damaged");
         let mut reader = Reader::new(bytes);
@@ -59,7 +60,7 @@ impl WrittenKernel {
         Ok(WrittenKernel { name, outputs, buffers, vouched, graph, sink })
     }
 
-    /// Adds a call: `arguments` are the buffers by slot, then the dims. Gives the written buffers' values after it.
+    /// Adds a call: `arguments` are the buffers by slot, then the dims. Returns the written buffers' values after it.
     ///
     /// # Errors
     /// What [`crate::derive()`] refuses.
@@ -71,7 +72,7 @@ impl WrittenKernel {
         let call = b.add(Op::Call, &sources, Arg::None)?;
         (0..self.outputs)
             .map(|number| {
-                // Two results may be updates of equal values: the number tells them apart.
+                // Two results may be updates of equal values; the number distinguishes them.
                 let position = b.index(number as i64);
                 b.add(Op::After, &[arguments[number], call, position], Arg::None)
             })

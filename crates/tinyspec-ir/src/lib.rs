@@ -1,7 +1,7 @@
 //! The UOp language of tinyspec: op table, graph, dtypes, derived properties, symbolic rules, gradients, and the
 //! composed tensor ops; the text and binary forms of a graph; and `eval_op`, which defines what every op computes.
 //!
-//! It knows nothing of time, I/O or devices, and has few dependencies: the macros are built with it.
+//! It is free of time, I/O and devices, and has few dependencies, since the macros are built with it.
 
 pub mod address;
 pub mod affine;

@@ -1,10 +1,10 @@
-//! What stages ask about masks: which comparisons they are made of, and along which axes a value changes.
+//! Queries about masks: the comparisons that they consist of, and the axes along which a value varies.
 
 use crate::eval::eval_op;
 use crate::{Arg, Axes, Builder, Const, DType, Dim, Graph, NodeId, Op};
 use smallvec::SmallVec;
 
-/// The conditions that a mask is made of, and whether each must hold or fail for the mask to be `holds`.
+/// The conditions that a mask consists of, each with the outcome that it must have for the mask to be `holds`.
 ///
 /// ```
 /// use tinyspec_ir::{Builder, DType, Dim, Graph, Op, masks::conjuncts};
@@ -40,7 +40,8 @@ pub fn conjuncts(graph: &Graph, mask: NodeId, holds: bool) -> SmallVec<[(NodeId,
     found
 }
 
-/// The condition behind a choice of constants, and whether both hold together: `k < Where(c, x, y)` is c or its opposite.
+/// The condition behind a comparison with a select of constants, and whether both hold together: `k < Where(c, x, y)`
+/// is c or its negation.
 fn choice(graph: &Graph, node: NodeId) -> Option<(NodeId, bool)> {
     let chosen = |node: NodeId, value: &dyn Fn(Const) -> Option<Const>| {
         let &[condition, yes, no] = graph.sources(node) else { return None };
@@ -59,7 +60,7 @@ fn choice(graph: &Graph, node: NodeId) -> Option<(NodeId, bool)> {
     }
 }
 
-/// A constant, or one that is cast.
+/// A constant, possibly cast.
 fn constant(graph: &Graph, node: NodeId) -> Option<Const> {
     let node = repeated(graph, node);
     match (graph.op(node), graph.sources(node)) {
@@ -77,15 +78,15 @@ pub fn repeated(graph: &Graph, node: NodeId) -> NodeId {
     if graph.op(below) == Op::Const { below } else { node }
 }
 
-/// Nodes that are looked at for the axes of a value.
+/// The most nodes to visit for the axes of a value.
 const NODES: usize = 64;
 
-/// For each axis of a value, whether it may change along that.
+/// For each axis, whether a value may vary along it.
 pub fn varies(graph: &Graph, node: NodeId) -> SmallVec<[bool; 6]> {
     along(graph, node, &mut { NODES })
 }
 
-/// Along which of `rank` axes a value, which broadcasts to them, may change.
+/// Along which of `rank` axes a value, which broadcasts to them, may vary.
 pub fn varying_axes(graph: &Graph, node: NodeId, rank: usize) -> Axes {
     let own = varies(graph, node);
     let first = rank.saturating_sub(own.len());
@@ -140,7 +141,7 @@ fn along(graph: &Graph, node: NodeId, budget: &mut usize) -> SmallVec<[bool; 6]>
     }
 }
 
-/// Axes become others in groups of as many elements; those of one element change nothing.
+/// Matches axes in groups with equal numbers of elements; axes of size 1 do not matter.
 fn reshaped(inner: &[bool], from: &[Dim], to: &[Dim]) -> SmallVec<[bool; 6]> {
     let wide = |dims: &[Dim]| (0..dims.len()).filter(|&axis| !dims[axis].is(1)).collect::<SmallVec<[usize; 6]>>();
     let (sources, targets) = (wide(from), wide(to));
@@ -160,7 +161,7 @@ fn reshaped(inner: &[bool], from: &[Dim], to: &[Dim]) -> SmallVec<[bool; 6]> {
                     few = few * to[next].clone();
                     target += 1;
                 }
-                // What cannot be compared takes all that is left.
+                // Sizes that cannot be compared end the matching: the rest is one group.
                 _ => {
                     (source, target) = (sources.len(), targets.len());
                     break;

@@ -1,7 +1,7 @@
 //! The op table: one row per op of the spec, from which the enum, its names, arity and category checks,
 //! the derived-property rules and the docs are generated.
 //!
-//! Op numbers are explicit and append-only: encoded graphs keep their meaning.
+//! Op numbers are explicit and append-only, so that encoded graphs keep their meaning.
 
 /// The group of the spec an op belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -67,7 +67,7 @@ pub enum ArgKind {
     Text,
 }
 
-/// How the dtype of a node follows from its sources and argument ("Derived Properties").
+/// How the dtype of a node derives from its sources and argument ("Derived Properties").
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum DTypeRule {
     /// Named by the argument.
@@ -86,7 +86,7 @@ pub enum DTypeRule {
     Element,
 }
 
-/// How the shape of a node follows from its sources and argument.
+/// How the shape of a node derives from its sources and argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum ShapeRule {
     /// The shape `()`.
@@ -99,7 +99,7 @@ pub enum ShapeRule {
     Own,
 }
 
-/// How min_max follows from the sources.
+/// How min_max derives from the sources.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum IntervalRule {
     /// The range of the dtype.
@@ -262,23 +262,23 @@ impl Op {
         self.info().category
     }
 
-    /// Applied per element, with broadcasting.
+    /// Whether it is applied per element, with broadcasting.
     pub const fn is_elementwise(self) -> bool {
         matches!(self.category(), Category::Unary | Category::Binary | Category::Ternary)
             || matches!(self, Op::Wmma | Op::Custom)
     }
 
-    /// Other looks at the elements of one source: where they lie changes, and 0 may lie around them.
+    /// Whether it is a view of one source's elements: they are rearranged, and may be padded with 0.
     pub const fn is_view(self) -> bool {
         matches!(self, Op::Permute | Op::Flip | Op::Reshape | Op::Expand | Op::Pad | Op::Shrink)
     }
 
-    /// Ops with effects: the ordering rule of the verifiers names them.
+    /// Whether it has effects, which the verifiers require to be ordered.
     pub const fn has_effect(self) -> bool {
         matches!(self, Op::Store | Op::AtomicAdd | Op::Barrier | Op::Call | Op::Ins)
     }
 
-    /// `a op b == b op a`, bit for bit.
+    /// Whether `a op b == b op a`, bit for bit.
     pub const fn is_commutative(self) -> bool {
         matches!(self, Op::Add | Op::Mul | Op::Max | Op::Xor | Op::Or | Op::And | Op::CmpNe)
     }

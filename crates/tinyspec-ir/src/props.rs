@@ -3,7 +3,7 @@
 use crate::{AddrSpace, DType, Device, Dim, Interval, Shape};
 use std::sync::Arc;
 
-/// dtype, shape, device, addrspace and min_max of a node ("Derived Properties"), made by [`crate::derive`] alone.
+/// dtype, shape, device, addrspace and min_max of a node ("Derived Properties"), computed only by [`crate::derive`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct Props {
     /// Type of the elements.
@@ -12,13 +12,13 @@ pub struct Props {
     pub shape: Shape,
     /// First device among the sources.
     pub device: Option<Device>,
-    /// Address space of a buffer or of what views one.
+    /// Address space of a buffer or of a view of one.
     pub addrspace: Option<AddrSpace>,
     /// min_max.
     pub interval: Interval,
     /// Axis along which a tuple device shards the value.
     pub axis: Option<u32>,
-    /// What an index scalar (one dim) or a Stack of them (a shape) stands for, where it is known without ranges.
+    /// The value of an index scalar (one dim) or a Stack of them (a shape), if it does not depend on Ranges.
     pub value: Option<Shape>,
     /// Properties of the elements of a Tuple, or of a Function's result.
     pub elements: Option<Arc<[Props]>>,

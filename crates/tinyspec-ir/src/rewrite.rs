@@ -1,20 +1,20 @@
-//! The one mechanism that changes graphs: named rules, applied bottom-up in a single sweep.
+//! The rewriter: named rules, applied bottom-up in a single sweep.
 //!
-//! A rule looks at one node, whose sources are already rewritten, and may give the node to use instead. The sweep
-//! walks nodes in order of their numbers (sources first), so nothing recurses over the depth of a graph.
+//! A rule matches one node, whose sources are already rewritten, and may return a replacement. The sweep visits nodes
+//! in order of their numbers (sources first), so nothing recurses over the depth of a graph.
 
 use crate::{Builder, ContentHash, Graph, NodeId, Op, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-/// A rewrite rule: data, a line each.
+/// A rewrite rule.
 #[derive(Clone, Copy)]
 pub struct Rule {
     /// Unique name.
     pub name: &'static str,
-    /// Ops of the nodes it looks at.
+    /// The ops of nodes that it may match.
     pub ops: &'static [Op],
-    /// The node to use instead, if the rule fits.
+    /// The replacement, if the rule applies.
     pub apply: fn(&mut Graph, NodeId) -> Option<NodeId>,
 }
 
@@ -24,25 +24,25 @@ impl std::fmt::Debug for Rule {
     }
 }
 
-/// What rules keep of a graph's meaning; each rule is in one table.
+/// What rules preserve of a graph's meaning; each rule is in one table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keeps {
     /// Every value, bit for bit.
     Exact,
     /// Everything but the order of a Reduce.
     Reassoc,
-    /// What a permission leaves of it.
+    /// What a permission requires.
     Permitted(Permission),
 }
 
-/// What a function may do to the values of its floats, by name: `fast_math(contract, approx)`. All are off by default.
+/// A fast-math permission, as in `fast_math(contract, approx)`. All are off by default.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Permission {
-    /// `a * b + c` in one rounding in place of two. Sums of products have it always.
+    /// `a * b + c` with one rounding instead of two. Sums of products always have it.
     Contract,
-    /// Quotients by way of a reciprocal: a few units in the last place, for divisors that are normal numbers.
+    /// Division by multiplying with a reciprocal: a few units in the last place, for normal divisors.
     Approx,
-    /// No float is infinite or nan, and the sign of a zero says nothing: a product with a mask is a choice.
+    /// Floats are neither infinite nor nan, and signs of zeros do not matter: a product with a mask is a select.
     Finite,
 }
 
@@ -65,12 +65,12 @@ impl Permission {
     }
 }
 
-/// Rules of one topic, and what they keep.
+/// Rules of one topic, and what they preserve.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleSet {
     /// The topic.
     pub name: &'static str,
-    /// What they keep.
+    /// What they preserve.
     pub keeps: Keeps,
     /// The rules, in order of preference.
     pub rules: &'static [Rule],
@@ -83,7 +83,7 @@ pub struct Rewriter {
     fired: FxHashMap<&'static str, u64>,
 }
 
-/// Rules that feed each other in a circle would never end: a node is rewritten at most this often.
+/// The most rewrites of a node, in case rules undo each other.
 const FUEL: usize = 64;
 
 impl Rewriter {
@@ -106,7 +106,7 @@ impl Rewriter {
     /// The roots after rewriting everything below them.
     ///
     /// # Errors
-    /// What [`crate::derive()`] refuses of a rebuilt node: then a rule is wrong.
+    /// When [`crate::derive()`] refuses a rebuilt node: then a rule is wrong.
     pub fn rewrite(&mut self, graph: &mut Graph, roots: &[NodeId]) -> Result<Vec<NodeId>> {
         let mut map: FxHashMap<NodeId, NodeId> = FxHashMap::default();
         let order = graph.reachable(roots);
@@ -127,7 +127,7 @@ impl Rewriter {
         Ok(roots.iter().map(|root| map.get(root).copied().unwrap_or(*root)).collect())
     }
 
-    /// One node by the rules, what is below it left as it is.
+    /// Rewrites one node, without the nodes below it.
     ///
     /// # Errors
     /// As [`Rewriter::rewrite`].
@@ -135,7 +135,7 @@ impl Rewriter {
         self.settle(graph, node)
     }
 
-    /// Applies rules to one node until none fits; nodes that a rule made are settled as well.
+    /// Applies rules to one node until none applies; nodes that a rule made are settled as well.
     fn settle(&mut self, graph: &mut Graph, node: NodeId) -> Result<NodeId> {
         let mut node = node;
         for _ in 0..FUEL {
@@ -151,14 +151,14 @@ impl Rewriter {
         let rules = &self.by_op[graph.op(node) as usize];
         rules.iter().find_map(|rule| {
             let result = (rule.apply)(graph, node)?;
-            // Whatever a rule says, the value keeps its dtype, and no broadcast is lost.
+            // A rule must preserve dtype and shape.
             let (before, after) = (graph.props(node), graph.props(result));
             let fits = before.dtype == after.dtype && before.shape == after.shape;
             (fits && result != node).then_some((rule.name, result))
         })
     }
 
-    /// Rules may build several nodes at once; those below the result get one pass of their own.
+    /// Rules may build several nodes; those below the result get a pass of their own.
     fn settle_new(&mut self, graph: &mut Graph, root: NodeId, before: usize) -> Result<NodeId> {
         if root.index() < before {
             return Ok(root);
@@ -180,7 +180,7 @@ impl Rewriter {
     }
 }
 
-/// Nodes with several users; whoever asked for a root is one.
+/// Nodes with several users; each root counts as one use.
 fn shared(graph: &Graph, order: &[NodeId], roots: &[NodeId]) -> FxHashSet<NodeId> {
     let (mut used, mut shared) = (FxHashSet::default(), FxHashSet::default());
     let mut use_once_each = |sources: &[NodeId]| {
@@ -204,10 +204,10 @@ fn rebuild(graph: &mut Graph, node: NodeId, map: &FxHashMap<NodeId, NodeId>) -> 
     graph.add(op, &sources, arg)
 }
 
-/// `roots` with some nodes replaced. A replacement is used as it is: its own sources are not looked at.
+/// `roots` with some nodes replaced. Sources of a replacement are not replaced.
 ///
 /// # Errors
-/// What [`crate::derive()`] refuses when a replacement does not fit.
+/// When [`crate::derive()`] refuses a replacement.
 pub fn substitute(
     graph: &mut Graph,
     roots: &[NodeId],
@@ -223,11 +223,11 @@ pub fn substitute(
     Ok(roots.iter().map(|root| map.get(root).copied().unwrap_or(*root)).collect())
 }
 
-/// `roots` with every node below them rebuilt on its new sources, then replaced by what `replace` makes of the old and
-/// the rebuilt node. What [`substitute`] cannot say: replacements whose sources change too.
+/// `roots` with every node below them rebuilt on its new sources, then replaced by the result of `replace` for the old
+/// and the rebuilt node. Unlike [`substitute`], this allows replacements whose sources change, too.
 ///
 /// # Errors
-/// Those of `replace`, and what [`crate::derive()`] refuses when a replacement does not fit.
+/// Those of `replace`, and when [`crate::derive()`] refuses a replacement.
 pub fn transform(
     graph: &mut Graph,
     roots: &[NodeId],
@@ -242,7 +242,7 @@ pub fn transform(
     Ok(roots.iter().map(|root| map.get(root).copied().unwrap_or(*root)).collect())
 }
 
-/// Identity of a set of rules, for caches of what they made.
+/// Identity of a set of rules, for caches of their results.
 pub fn rules_hash(sets: &[&RuleSet]) -> ContentHash {
     ContentHash::of(&sets.iter().flat_map(|set| set.rules).map(|rule| rule.name).collect::<Vec<_>>())
 }

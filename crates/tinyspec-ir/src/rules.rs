@@ -1,8 +1,8 @@
-//! The rules, a topic a file. Every set says what its rules keep.
+//! The rewrite rules, one file per topic. Every set states what its rules preserve.
 //!
 //! A rule reads `name: (Op pattern…) if condition => result`. In a pattern a name binds a node, `#name` an integer
-//! constant, a number stands for itself, and `(Op …)` for a node of that op. Constants stand on the right of
-//! commutative ops: `canonical_order` sees to it.
+//! constant, a number stands for itself, and `(Op …)` for a node of that op. Constants are on the right of commutative
+//! ops, which `canonical_order` ensures.
 
 #[macro_use]
 mod pattern;

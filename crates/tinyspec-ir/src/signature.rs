@@ -1,5 +1,5 @@
-//! What a function takes: named inputs whose dims are numbers, names, or expressions over names, and how arguments
-//! bind the names. The macros check calls with it at compile time, the run time when a function is called.
+//! The signature of a function: named inputs whose dims are numbers, names, or expressions over names, and how
+//! arguments bind the names. The macros check calls at compile time, the library at run time.
 
 use crate::dim::{self, Atom};
 use crate::{Arg, Builder, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
@@ -32,8 +32,8 @@ impl NamedDim {
         if size.as_const().is_some() { self.min.max(self.implied) } else { self.min }
     }
 
-    /// The dim of this slot in a traced body, at least 1: a size of 0 would leave most of what is proved about shapes open.
-    /// For arguments without elements the body is traced anew.
+    /// The dim with this slot in a traced body. It is at least 1, because with 0 most facts about shapes could not be
+    /// proved. For arguments without elements the body is traced again.
     pub fn at(&self, slot: u32) -> Dim {
         Dim::named(slot, self.min.max(self.implied).max(1), self.max)
     }
@@ -120,7 +120,7 @@ impl Signature {
         dim::with_names(&names, || dim::list(shape))
     }
 
-    /// Values of the named dims, from what the arguments are.
+    /// The values of the named dims, from the dtypes and shapes of the arguments.
     ///
     /// # Errors
     /// Every argument whose dtype, rank or dims do not fit.
@@ -128,7 +128,7 @@ impl Signature {
         self.bind_where(arguments, &mut |_, _| false)
     }
 
-    /// As [`Signature::bind`], where a dim may also be 0 if it has no bounds of its own, or these begin there.
+    /// As [`Signature::bind`], but a dim may be 0 if it has no bounds of its own, or these include 0.
     ///
     /// # Errors
     /// As [`Signature::bind`].
@@ -136,8 +136,8 @@ impl Signature {
         self.bind_from(0, arguments, &mut |_, _| false)
     }
 
-    /// As [`Signature::bind`], with a word of the caller's: `is_equal` of what is found on an axis and what is wanted there, when
-    /// the two are not provably equal.
+    /// As [`Signature::bind`], but the caller decides by `is_equal` whether the size of an axis matches the expected
+    /// one if the two are not provably equal.
     ///
     /// # Errors
     /// As [`Signature::bind`].
@@ -163,7 +163,7 @@ impl Signature {
             return Err(vec![Mismatch { argument: None, error: error(ErrorKind::Arity, message) }]);
         }
         let mut mismatches: Vec<Mismatch> = vec![];
-        // Value of each dim, and the input that gave it.
+        // The value of each dim, and the input that it comes from.
         let mut bound: Vec<Option<(Dim, usize)>> = vec![None; self.dims.len()];
         let mut refuse = |argument: usize, kind, what: String| {
             if mismatches.iter().all(|other| other.argument != Some(argument)) {
@@ -179,7 +179,7 @@ impl Signature {
                 refuse(position, ErrorKind::Rank, message);
                 continue;
             }
-            // Names alone bind first; expressions are solved for what is left, then compared.
+            // Plain names bind first; expressions are solved for the rest, then compared.
             for (axis, (found, expected)) in shape.iter().zip(&input.shape).enumerate() {
                 let Some(place) = self.named(expected) else { continue };
                 let dim = &self.dims[place];
@@ -187,7 +187,7 @@ impl Signature {
                 match &bound[place] {
                     None => {
                         let (low, high) = found.bounds();
-                        // A product of dims goes beyond what one dim may be; only a bound that was declared is meant.
+                        // A product of dims may exceed the default bound of a dim, so only declared bounds are checked.
                         let is_beyond = high > max && (max < NamedDim::MAX || found.as_const().is_some());
                         if low < min.max(least) || is_beyond {
                             let size = match found.as_const() {
@@ -280,7 +280,7 @@ impl Signature {
         }
     }
 
-    /// Binds the dims that stand in expressions only: `{2 * H}` of size 6 says that `H` is 3.
+    /// Binds the dims that occur only in expressions: `{2 * H}` of size 6 means that `H` is 3.
     fn solve(
         &self,
         least: i64,
@@ -310,8 +310,8 @@ impl Signature {
         }
     }
 
-    /// Dims that no input has as an axis, in the order in which they can be found: position, and the input and axis
-    /// whose expression contains no other that is unknown, and this one linearly.
+    /// Dims that are no input's axis, in the order in which they can be solved: position, and the input and axis whose
+    /// expression contains no other unknown dim, and this one linearly.
     fn solved(&self) -> Vec<(usize, usize, usize)> {
         let axes = || {
             let inputs = self.inputs.iter().enumerate();
@@ -333,7 +333,8 @@ impl Signature {
         }
     }
 
-    /// Positions of the dims that no argument can say: they are not an axis, and no expression can be solved for them.
+    /// Positions of the dims that arguments cannot determine: they are not an axis, and no expression can be solved for
+    /// them.
     pub fn unbound(&self) -> Vec<usize> {
         let solved = self.solved();
         let is_axis =
@@ -341,7 +342,7 @@ impl Signature {
         (0..self.dims.len()).filter(|&place| !is_axis(place) && solved.iter().all(|found| found.0 != place)).collect()
     }
 
-    /// Position of the named dim that `dim` is, if it is nothing else.
+    /// The position of `dim`, if it is just a named dim.
     fn named(&self, dim: &Dim) -> Option<usize> {
         match dim.as_atom() {
             Some(Atom::Named { slot, .. }) if (*slot as usize) < self.dims.len() => Some(*slot as usize),
@@ -356,7 +357,7 @@ impl Signature {
     }
 }
 
-/// The named dim of this slot occurs.
+/// Whether the named dim with this slot occurs.
 fn contains(dim: &Dim, slot: u32) -> bool {
     dim.terms().iter().flat_map(|(atoms, _)| atoms).any(|atom| match atom {
         Atom::Named { slot: own, .. } => *own == slot,
@@ -364,7 +365,7 @@ fn contains(dim: &Dim, slot: u32) -> bool {
     })
 }
 
-/// `coefficient · dim + rest` for the named dim of this slot: one term has it, beside numbers and other dims.
+/// Splits a dim into `coefficient · dim + rest` for the named dim with this slot, if it occurs in one term.
 pub fn linear(dim: &Dim, slot: u32) -> Option<(Dim, Dim)> {
     let is_own = |atom: &Atom| matches!(atom, Atom::Named { slot: own, .. } if *own == slot);
     let (mut atoms, number) = dim.terms().into_iter().find(|(atoms, _)| atoms.iter().any(is_own))?;
@@ -374,7 +375,7 @@ pub fn linear(dim: &Dim, slot: u32) -> Option<(Dim, Dim)> {
     (!contains(&rest, slot) && !contains(&coefficient, slot)).then_some((coefficient, rest))
 }
 
-/// How a tensor's type is written in a signature: `Tensor<f32, B, 64>`.
+/// A tensor's type in a signature: `Tensor<f32, B, 64>`.
 fn type_of(dtype: DType, dims: &str) -> String {
     match dims {
         "" => format!("Tensor<{dtype}>"),
@@ -382,7 +383,7 @@ fn type_of(dtype: DType, dims: &str) -> String {
     }
 }
 
-/// How a tensor's type is written in a signature, for a shape whose names are in scope: `Tensor<f32, B, 64>`.
+/// A tensor's type in a signature, for a shape whose names are in scope: `Tensor<f32, B, 64>`.
 pub fn show_type(dtype: DType, shape: &[Dim]) -> String {
     type_of(dtype, &dim::list(shape))
 }

@@ -1,11 +1,11 @@
-//! Specials by name: which index of a GPU's launch a node is ("Codegen Ops").
+//! Specials by name: the index of a GPU's launch that a node stands for ("Codegen Ops").
 
 use crate::{Arg, Graph, NodeId, Op};
 
 /// Dimensions of a launch, and of a workgroup.
 pub const DIMENSIONS: usize = 3;
 
-/// What a Special counts.
+/// The index of a Special.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SpecialIndex {
     /// `gidx0`, `gidx1`, `gidx2`: the workgroup, along this dimension.
@@ -15,7 +15,7 @@ pub enum SpecialIndex {
 }
 
 impl SpecialIndex {
-    /// What a node counts, if it is a Special with such a name.
+    /// The index of a node, if it is a Special with such a name.
     pub fn of(graph: &Graph, node: NodeId) -> Option<SpecialIndex> {
         let (Op::Special, Arg::Text(name)) = (graph.op(node), graph.arg(node)) else { return None };
         let dimension = |digit: &str| digit.parse().ok().filter(|&dimension: &usize| dimension < DIMENSIONS);
@@ -34,7 +34,7 @@ impl SpecialIndex {
         }
     }
 
-    /// Differs from thread to thread of a workgroup.
+    /// Whether it differs between threads of a workgroup.
     pub fn is_thread(self) -> bool {
         matches!(self, SpecialIndex::Thread(_))
     }

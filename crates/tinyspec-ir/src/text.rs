@@ -1,4 +1,4 @@
-//! The text form of a graph, both ways: a node a line, and any print parses back to the identical graph.
+//! The text form of a graph, with one node per line. Whatever is printed parses back to the identical graph.
 //!
 //! ```text
 //! %0 = stack()
@@ -8,7 +8,7 @@
 //! return %3
 //! ```
 //!
-//! Nodes are numbered in walk order; what stands behind `;` is for readers only.
+//! Nodes are numbered in walk order; text after `;` is a comment.
 
 mod parse;
 mod print;

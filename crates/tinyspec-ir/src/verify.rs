@@ -1,7 +1,7 @@
-//! A verifier per stage: what must hold of a graph before the next stage may look at it.
+//! A verifier per stage: what must hold for a graph before the next stage.
 //!
-//! Properties are right by construction ([`crate::derive()`] made every node); verifiers check what one node cannot
-//! know: which ops a stage allows, that Ranges are used inside their loops only, and that effects are ordered.
+//! Properties are right by construction, since [`crate::derive()`] made every node. Verifiers check what is not local
+//! to a node: which ops a stage allows, that Ranges are used only inside their loops, and that effects are ordered.
 
 pub mod access;
 mod arithmetic;

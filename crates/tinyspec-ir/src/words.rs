@@ -20,12 +20,12 @@ pub const fn numbers(word: DType, sum: DType) -> Option<DType> {
     }
 }
 
-/// How many such numbers a word holds.
+/// The number of such numbers in a word.
 pub const fn count(numbers: DType) -> usize {
     size_of::<u32>() / numbers.size()
 }
 
-/// The numbers packed into the words of a Wmma; none for another op.
+/// The dtype of the numbers packed into the words of a Wmma; `None` for another op.
 pub fn of(graph: &Graph, node: NodeId) -> Option<DType> {
     let (Op::Wmma, &[word, _, sum]) = (graph.op(node), graph.sources(node)) else { return None };
     numbers(graph.dtype(word), graph.dtype(sum))

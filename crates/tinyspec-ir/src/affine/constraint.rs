@@ -1,4 +1,4 @@
-//! Comparisons of forms, and what a set of them leaves of a Range.
+//! Comparisons of forms, and the values of a Range that a set of them allows.
 
 use super::{Affine, divided};
 use crate::{Builder, Const, DType, Graph, NodeId, Op, Result};
@@ -13,19 +13,19 @@ pub enum Constraint {
     Zero(Affine),
 }
 
-/// What a constraint says of a Range whose coefficient is 1 or -1; the form does not depend on the Range.
+/// The limit on a Range whose coefficient in a constraint is 1 or -1; the form does not depend on the Range.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Limit {
     /// The Range is at least the form.
     Least(Affine),
     /// The Range is at most the form.
     Greatest(Affine),
-    /// The Range is the form.
+    /// The Range equals the form.
     Only(Affine),
 }
 
 impl Constraint {
-    /// `a < b` (CmpLt) or `a != b` (CmpNe) where it must hold, or must not; `None` for an inequation.
+    /// The constraint that `a < b` (CmpLt) or `a != b` (CmpNe) must hold, or must not; `None` for `a != b`.
     pub fn comparison(op: Op, holds: bool, a: &Affine, b: &Affine) -> Option<Constraint> {
         match (op, holds) {
             (Op::CmpLt, true) => Some(Constraint::NotNegative(b.minus(a).offset(-1))),
@@ -35,7 +35,7 @@ impl Constraint {
         }
     }
 
-    /// What it says of a Range, be it of a quotient of the Range and numbers.
+    /// The limit on a Range, which may be within a quotient by a number.
     pub fn limit(&self, graph: &Graph, range: NodeId) -> Option<Limit> {
         let (factor, rest) = self.isolate(graph, range)?;
         match (factor, self) {
@@ -59,7 +59,7 @@ impl Constraint {
         }
     }
 
-    /// What it says of a Range whose coefficient is 1 or -1 in a form that must be a multiple of a number.
+    /// The congruence of a Range whose coefficient is 1 or -1 in a form that must be a multiple of a number.
     pub fn congruence(&self, graph: &Graph, range: NodeId) -> Option<Congruence> {
         let (Constraint::NotNegative(form) | Constraint::Zero(form)) = self;
         let (&[(atom, factor)], 0) = (form.terms(), form.constant()) else { return None };
@@ -93,16 +93,16 @@ impl Constraint {
     }
 }
 
-/// A Range that is `start` and a multiple of `step`.
+/// A Range that is `start` plus a multiple of `step`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Congruence {
-    /// One of its values, or what would be one beyond its ends.
+    /// One of its values, possibly beyond its ends.
     pub start: Affine,
     /// The distance from one value to the next.
     pub step: i64,
 }
 
-/// What constraints leave of a Range: its limits, each with the number of the constraint that gives it. An equation gives two.
+/// The limits of a Range under constraints, each with the number of its constraint. An equation gives two.
 #[derive(Clone, Debug, Default)]
 pub struct Domain {
     /// The Range is at least these.
@@ -111,18 +111,18 @@ pub struct Domain {
     pub highs: SmallVec<[(Affine, usize); 2]>,
 }
 
-/// Limits between which a Range has a known number of values, wherever they begin.
+/// Limits between which a Range has a constant number of values, wherever they begin.
 pub struct Window<'a> {
     /// The first value.
     pub first: &'a Affine,
-    /// The number of values; none where it is not positive.
+    /// The number of values; there are none if it is not positive.
     pub count: i64,
     /// The numbers of the two constraints.
     pub said: [usize; 2],
 }
 
 impl Domain {
-    /// The domain that numbered constraints leave; those which do not limit the Range are left out.
+    /// The domain under numbered constraints; those that do not limit the Range are ignored.
     pub fn of<'a>(
         graph: &Graph,
         range: NodeId,
@@ -143,14 +143,14 @@ impl Domain {
         domain
     }
 
-    /// The least and the greatest value that the limits which are numbers leave of `0..trips`.
+    /// The least and the greatest value in `0..trips` under the constant limits.
     pub fn numbers(&self, trips: i64) -> (i64, i64) {
         let low = self.lows.iter().filter_map(|(low, _)| low.as_number()).fold(0, i64::max);
         let high = self.highs.iter().filter_map(|(high, _)| high.as_number()).fold(trips - 1, i64::min);
         (low, high)
     }
 
-    /// The windows that do not begin at a number.
+    /// The windows whose first value is not constant.
     pub fn windows(&self) -> impl Iterator<Item = Window<'_>> {
         let lows = self.lows.iter().filter(|(low, _)| low.as_number().is_none());
         let pairs = lows.flat_map(|low| self.highs.iter().map(move |high| (low, high)));

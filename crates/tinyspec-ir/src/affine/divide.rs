@@ -12,7 +12,7 @@ use crate::{Arg, Builder, Graph, NodeId, Op, Result};
 use smallvec::SmallVec;
 
 impl Affine {
-    /// What an op makes of forms: a sum, a multiple, a quotient or remainder, else an atom.
+    /// Applies an op to forms: a sum, a multiple, a quotient or a remainder; otherwise the result is an atom.
     ///
     /// # Errors
     /// What [`crate::derive()`] refuses.
@@ -92,8 +92,9 @@ impl Affine {
         Ok(high.scale(factor).plus(&low))
     }
 
-    /// `divisor · whole + rest`, the rest having the fewest values: coefficients are rounded down or to the nearest multiple.
-    /// A window's gradient walks `58·k + i` in rows of 59, which is row `k` at `i - k`.
+    /// Splits the form into `divisor · whole + rest`, where the rest has as few values as possible: coefficients are
+    /// rounded down or to the nearest multiple. The gradient of a window has indices such as `58·k + i` in rows of 59,
+    /// which is row `k` at `i - k`.
     fn split(&self, graph: &Graph, divisor: i64) -> (Affine, Affine) {
         let width = |rest: &Affine| {
             let (low, high) = rest.bounds(graph);
@@ -117,7 +118,7 @@ impl Affine {
         (Affine { terms: whole, constant: quotient }, Affine { terms: rest, constant: left })
     }
 
-    /// The quotient, if all values have the same.
+    /// The quotient, if it is the same for all values.
     fn only_quotient(&self, graph: &Graph, divisor: i64) -> Option<i64> {
         let (low, high) = self.bounds(graph);
         let quotient = floor_div(i64::try_from(low).ok()?, divisor);
@@ -126,7 +127,7 @@ impl Affine {
 
     /// `factor · high + low`, by the greatest factor of the divisor for which `low` never carries.
     fn digits(&self, graph: &Graph, divisor: i64) -> (i64, Affine, Affine) {
-        // A common factor of all: the constant alone never carries.
+        // A factor common to all terms: the constant alone never carries.
         let common = self.terms.iter().fold(divisor, |common, term| gcd(common, term.1));
         let candidates = self.terms.iter().map(|term| gcd(divisor, term.1));
         let factor = candidates.filter(|&factor| factor > common && self.below(factor).is_within(graph, factor)).max();
@@ -142,7 +143,7 @@ impl Affine {
         Affine { terms, constant: floor_mod(self.constant, factor) }
     }
 
-    /// The atom that the form is.
+    /// The atom, if the form is nothing else.
     fn only_atom(&self) -> Option<NodeId> {
         match (self.terms.as_slice(), self.constant) {
             (&[(atom, 1)], 0) => Some(atom),
@@ -151,14 +152,14 @@ impl Affine {
     }
 }
 
-/// Takes a quotient or remainder by a positive constant apart: the op, the dividend, the divisor.
+/// The op, the dividend and the divisor of a quotient or remainder by a positive constant.
 pub fn divided(graph: &Graph, atom: NodeId) -> Option<(Op, NodeId, i64)> {
     let (op @ (Op::Idiv | Op::Mod), &[inner, divisor]) = (graph.op(atom), graph.sources(atom)) else { return None };
     let divisor = i64::try_from(graph.as_int(divisor)?).ok().filter(|&divisor| divisor > 0)?;
     Some((op, inner, divisor))
 }
 
-/// An atom of its own, unless it can only be one number.
+/// An atom, unless it can only have one value.
 fn opaque(graph: &mut Graph, op: Op, sources: &[Affine]) -> Result<Affine> {
     let mut nodes: SmallVec<[NodeId; 3]> = SmallVec::new();
     for source in sources {
@@ -168,12 +169,12 @@ fn opaque(graph: &mut Graph, op: Op, sources: &[Affine]) -> Result<Affine> {
     Ok(Affine::leaf(graph, node))
 }
 
-/// The greatest common divisor; of 0 and a number, the number's size.
+/// The greatest common divisor; of 0 and a number, its magnitude.
 pub fn gcd(a: i64, b: i64) -> i64 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {
         (a, b) = (b, a % b);
     }
-    // Of MIN and 0, or of MIN twice, i64 does not hold the greatest.
+    // For MIN and 0, or MIN twice, the result does not fit in i64.
     i64::try_from(a).unwrap_or(1 << 62)
 }

@@ -1,4 +1,4 @@
-//! The elements that a place reaches while it moves.
+//! The elements that an address covers while its loops run.
 
 use smallvec::SmallVec;
 
@@ -7,12 +7,12 @@ use smallvec::SmallVec;
 pub struct Footprint {
     /// Elements of a run, which has no gaps.
     pub run: i64,
-    /// The distance of the rows and their number, nearest first.
+    /// The strides of rows and their number, smallest first.
     pub rows: SmallVec<[(i64, i64); 4]>,
 }
 
 impl Footprint {
-    /// Of a place that is moved by `(step, trips)` each. Which way it moves does not count.
+    /// The footprint of an address that each `(step, trips)` moves. The direction does not matter.
     ///
     /// A step within the run lengthens it; a longer one repeats it. The same holds for steps of whole rows.
     ///

@@ -1,12 +1,14 @@
-//! Which axis of a value a tuple of devices cuts, and where ("axis" under "Derived Properties" of the spec).
+//! The axis along which a tuple of devices shards a value, and the shards ("axis" under "Derived Properties" of the
+//! spec).
 //!
-//! Parts are as equal as they can be. Where an op leaves too few places for the devices, or an order of the elements in which
-//! no axis has the old parts, its result is not cut: every device has the whole.
+//! Shards are as equal as possible. If an op leaves fewer positions than devices, or reorders elements so that no axis
+//! has the old shards, its result is replicated.
 
 use crate::{Arg, Device, Dim, Op, Props};
 use std::ops::Range;
 
-/// Sources of an After that is what a kernel written by hand has left in a buffer: the buffer, the Call, its number.
+/// The number of sources of an After for a buffer that a kernel written by hand has written: the buffer, the Call, and
+/// the number of the result.
 pub(super) const AFTER_KERNEL: usize = 3;
 
 /// The positions of an axis of `length` that part `number` of `count` holds.
@@ -15,19 +17,19 @@ pub fn span(length: i64, number: usize, count: usize) -> Range<i64> {
     start(number)..start(number + 1)
 }
 
-/// `count` devices can share an axis: there is a place for each.
+/// Whether `count` devices can share an axis: there is at least one position for each.
 pub fn is_shared(dim: &Dim, count: usize) -> bool {
     dim.as_const().is_some_and(|length| length >= count as i64)
 }
 
-/// The axis of `from` that must be cut, and that of `to` which then is, where a value cut along `axis` is reshaped: the same
-/// cut if an axis of `to` has it, else the first other axis whose cut one has.
+/// For a reshape of a value sharded along `axis`: the axis of `from` along which it must be sharded, and the resulting
+/// axis of `to`. Prefers the same shards if an axis of `to` has them, or else the first other axis that works.
 pub fn through_reshape(from: &[Dim], axis: usize, to: &[Dim], count: usize) -> Option<(usize, usize)> {
     let others = (0..from.len()).filter(|&other| other != axis && is_shared(&from[other], count));
     std::iter::once(axis).chain(others).find_map(|axis| Some((axis, reshaped(from, axis, to, count)?)))
 }
 
-/// The axis of `to` whose parts are those of `axis` of `from`.
+/// The axis of `to` whose shards are those of `axis` of `from`.
 fn reshaped(from: &[Dim], axis: usize, to: &[Dim], count: usize) -> Option<usize> {
     let elements = |dims: &[Dim]| dims.iter().try_fold(1i64, |product, dim| product.checked_mul(dim.as_const()?));
     let starts = |shape: &[Dim], axis: usize| -> Option<Vec<i64>> {
@@ -43,16 +45,16 @@ fn reshaped(from: &[Dim], axis: usize, to: &[Dim], count: usize) -> Option<usize
             && is_shared(&to[to_axis], count)
             && starts(to, to_axis).as_ref() == Some(&parts)
     };
-    // Behind an axis of length 1 stands another with as many elements before it.
+    // The axis after one of length 1 has as many elements before it.
     (0..to.len()).filter(|&axis| !to[axis].is(1) || count == 1).find(is_kept)
 }
 
-/// The axis along which the result is cut, when the sources are cut along `axes` over `count` devices.
+/// The axis along which the result is sharded if the sources are sharded along `axes` over `count` devices.
 pub fn axis(op: Op, arg: &Arg, sources: &[&Props], axes: &[Option<u32>], count: usize) -> Option<u32> {
     let first = axes.first().copied().flatten();
     let shape = || sources.get(1).and_then(|shape| shape.value.as_deref());
     match (op, arg) {
-        // A scalar has no axis that could be cut: each device has it.
+        // A scalar has no axis to shard, so it is replicated.
         (Op::Buffer, Arg::Buffer { device: Some(Device::Many(_)), .. })
         | (Op::Param, Arg::Param { device: Some(Device::Many(_)), .. }) => {
             sources.first()?.value.as_ref().filter(|shape| !shape.is_empty()).map(|_| 0)
@@ -93,14 +95,15 @@ pub fn axis(op: Op, arg: &Arg, sources: &[&Props], axes: &[Option<u32>], count: 
             let rank = sources.iter().map(|source| source.rank()).max()?;
             sources.iter().zip(axes).find_map(|(source, axis)| Some((*axis)? + (rank - source.rank()) as u32))
         }
-        // A kernel written by hand reads and writes its buffers wherever it likes, so every device runs it on all of them.
+        // A kernel written by hand may access its buffers anywhere, so every device runs it on whole buffers.
         (Op::After, _) if sources.len() == AFTER_KERNEL => None,
         _ if op == Op::After || op == Op::Store => first,
         _ => None,
     }
 }
 
-/// An index that is cut stands where its own dims stand; a source that is cut behind the indexed axes moves with the rest.
+/// A sharded index determines the axis at the position of its own dims; the axis of a source sharded after the indexed
+/// axes shifts with the rest.
 fn indexed(sources: &[&Props], axes: &[Option<u32>]) -> Option<u32> {
     let mut rank = 0;
     for (index, axis) in sources.iter().zip(axes).skip(1) {

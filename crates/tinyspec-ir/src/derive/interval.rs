@@ -5,12 +5,12 @@ use crate::dim::{floor_div, floor_mod};
 use crate::op::IntervalRule;
 use crate::{Arg, DType, Dim, Interval, Op, Props, Shape};
 
-/// Expressions over named dims that weigh more are values that only the run time knows.
+/// The greatest weight of expressions over named dims; heavier ones are left to run time.
 const HEAVIEST: u32 = 256;
-/// Terms that the product of a shape's dims may have.
+/// The most terms of the product of a shape's dims.
 const MOST_TERMS: u32 = 1 << 16;
 
-/// What an index scalar or a Stack of index scalars stands for, where it does not depend on Ranges or data.
+/// The value of an index scalar or a Stack of index scalars, if it does not depend on Ranges or data.
 pub(super) fn index_value(op: Op, arg: &Arg, sources: &[&Props]) -> Option<Shape> {
     let value = index_expression(op, arg, sources)?;
     let terms = value.iter().fold(1u32, |product, dim| product.saturating_mul(dim.weight()));
@@ -55,7 +55,7 @@ pub(super) fn derive(op: Op, arg: &Arg, sources: &[&Props], dtype: DType, value:
 fn own(op: Op, arg: &Arg, sources: &[&Props], dtype: DType, value: Option<&[Dim]>) -> Interval {
     let source = |index: usize| sources.get(index).map_or(Interval::None, |source| source.interval);
     match (op, arg) {
-        // What a kernel leaves in a buffer has nothing to do with what was there.
+        // The values that a kernel writes to a buffer are independent of its old contents.
         (Op::After, _) if sources.len() == cut::AFTER_KERNEL && dtype != DType::Index => Interval::of(dtype),
         (Op::After, _) => source(0),
         (Op::Const, Arg::Const(value)) => match (value.as_int(), value.as_float()) {
@@ -86,7 +86,7 @@ fn own(op: Op, arg: &Arg, sources: &[&Props], dtype: DType, value: Option<&[Dim]
         },
         (Op::Cast, _) => match source(0) {
             Interval::Int(low, high) if dtype.is_float() => {
-                // The ends round as the value does, in a narrow type to infinity.
+                // The bounds round like the value, in a narrow type possibly to infinity.
                 let end = |value: i128| crate::float::round(dtype, value as f64);
                 let (low, high) = (end(low), end(high));
                 if low.is_nan() || high.is_nan() { Interval::of(dtype) } else { Interval::Float(low, high) }
@@ -132,7 +132,7 @@ fn own(op: Op, arg: &Arg, sources: &[&Props], dtype: DType, value: Option<&[Dim]
     }
 }
 
-/// Elements outside of an axis read as 0.
+/// Elements out of bounds read as 0.
 fn with_zero(interval: Interval) -> Interval {
     match interval {
         Interval::Int(low, high) => Interval::Int(low.min(0), high.max(0)),
@@ -141,7 +141,7 @@ fn with_zero(interval: Interval) -> Interval {
     }
 }
 
-/// Whether all indices are known to be inside of their axes.
+/// Whether all indices are known to be in bounds.
 fn reads_inside(sources: &[&Props]) -> bool {
     let axes = &sources[0].shape;
     sources[1..].iter().zip(axes.iter()).all(|(index, size)| match index.interval {
@@ -168,7 +168,7 @@ fn binary(op: Op, a: Bounds, b: Bounds, dtype: DType) -> Interval {
         Op::Max => Interval::Int(a.0.max(b.0), a.1.max(b.1)),
         Op::Idiv if a.0 >= 0 && b.0 >= 1 => Interval::Int(a.0 / b.1, a.1 / b.0),
         Op::Idiv if fits(a) && fits(b) => {
-            // The quotient is monotone on each side of 0: the corners are the ends and ±1; x / 0 is 0.
+            // The quotient is monotone for divisors on each side of 0: the corners are the bounds and ±1; x / 0 is 0.
             let mut divisors: Vec<i128> =
                 [b.0, b.1, -1, 1].into_iter().filter(|&d| d != 0 && b.0 <= d && d <= b.1).collect();
             divisors.sort_unstable();
@@ -210,7 +210,8 @@ fn binary(op: Op, a: Bounds, b: Bounds, dtype: DType) -> Interval {
     }
 }
 
-/// Floored remainder: within the divisor's sign, exact where one block of it holds the whole dividend.
+/// The floored remainder has the divisor's sign; it is exact if the whole dividend is within one multiple of the
+/// divisor.
 fn modulo(a: Bounds, b: Bounds) -> Interval {
     if b.0 == b.1 && b.0 != 0 {
         let divisor = b.0 as i64;
@@ -223,7 +224,7 @@ fn modulo(a: Bounds, b: Bounds) -> Interval {
         bounds = Some(bounds.map_or((low, high), |(a, b)| (a.min(low), b.max(high))));
     };
     if b.1 > 0 {
-        // A dividend between 0 and the divisor stays as it is.
+        // A dividend between 0 and the divisor is unchanged.
         let least = b.0.max(1);
         if a.0 >= 0 && a.1 < least { add(a.0, a.1) } else { add(0, if a.0 >= 0 { a.1.min(b.1 - 1) } else { b.1 - 1 }) }
     }
@@ -258,7 +259,7 @@ fn reduce_interval(reduce: Op, sources: &[&Props], dtype: DType) -> Interval {
                 None => Interval::of(dtype),
             }
         }
-        // Over nothing the result is the identity, the least value of the dtype.
+        // The result of an empty Reduce is the identity, the least value of the dtype.
         Op::Max => Interval::of(dtype).hull(Interval::Int(low, high)),
         _ => Interval::of(dtype),
     }

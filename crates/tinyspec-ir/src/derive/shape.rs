@@ -1,11 +1,11 @@
-//! Shapes: one rule an op.
+//! Shapes: one rule per op.
 
 use super::{copied, dims_of, refuse, refuse_with};
 use crate::dim::{Atom, broadcast as broadcast_pair, show};
 use crate::{Arg, Axes, Device, Dim, ErrorKind, Op, Props, Result, Shape};
 use std::sync::Arc;
 
-/// The dim of a signature, and the divisor of it in `target`, that would make a reshape right if the division left no rest.
+/// The dim of a signature, and its divisor in `target`, that would make a reshape valid if the division were exact.
 fn exact_quotient(elements: &Dim, target: &[Dim]) -> Option<(Dim, Dim)> {
     target.iter().enumerate().find_map(|(axis, dim)| {
         let Atom::Idiv(whole, by) = dim.as_atom()? else { return None };
@@ -39,7 +39,7 @@ pub(super) fn broadcast(op: Op, sources: &[&Props]) -> Result<Shape> {
     Ok(shape)
 }
 
-/// The rule, and the axis that would make the shapes fit.
+/// A help message with the broadcasting rule, and the axis that would make the shapes fit.
 fn broadcast_help(a: &Shape, b: &Shape) -> String {
     let rule = "right-aligned, each axis must be equal or 1";
     let (longer, shorter) = if a.len() > b.len() { (a, b) } else { (b, a) };
@@ -152,7 +152,7 @@ pub(super) fn derive(op: Op, arg: &Arg, sources: &[&Props]) -> Result<Shape> {
         }
         (Op::Replicated, Arg::Number(axis)) => {
             let mut shape = shape().clone();
-            // Inside of a graph a Param on a tuple counts as cut along axis 0, whatever the tensor's own axis.
+            // Within a graph a Param on a tuple counts as sharded along axis 0, whatever the tensor's own axis.
             let is_shared = sources[0].axis.is_some() || matches!(sources[0].device, Some(Device::Many(_)));
             if !is_shared || *axis as usize >= shape.len() {
                 return refuse(ErrorKind::Axis, op, format!("the value is not sharded on axis {axis}"));
@@ -218,7 +218,7 @@ fn window(op: Op, sources: &[&Props]) -> Result<Shape> {
     Ok(target.clone())
 }
 
-/// An offset may be computed by ranges: then its value is not known here.
+/// An offset may depend on Ranges: then its value is unknown here.
 fn dims_of_any(op: Op, source: &Props) -> Result<Option<&Shape>> {
     // In generated code an offset is a machine integer.
     if !source.dtype.is_int() {

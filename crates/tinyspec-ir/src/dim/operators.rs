@@ -16,7 +16,7 @@ impl From<&Dim> for Dim {
 
 impl From<usize> for Dim {
     fn from(number: usize) -> Dim {
-        // What is beyond all sizes is refused as too large, and not for a sign that nobody wrote.
+        // Saturates, so that the error is that the size is too large, not that it is negative.
         Dim(Repr::Number(i64::try_from(number).unwrap_or(i64::MAX)))
     }
 }

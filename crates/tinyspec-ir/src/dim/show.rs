@@ -1,11 +1,11 @@
-//! Dims as users read them: by their names, and a minimum as one.
+//! Prints dims with the user's names, and minima as such.
 
 use super::{Atom, Dim};
 use std::cell::RefCell;
 use std::fmt;
 
 thread_local! {
-    /// How named dims are shown just now.
+    /// The current names of dims.
     static NAMES: RefCell<Vec<(u32, String)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -13,8 +13,8 @@ fn name_of(slot: u32) -> Option<String> {
     NAMES.with_borrow(|names| names.iter().find(|(other, _)| *other == slot).map(|(_, name)| name.clone()))
 }
 
-/// Runs `body` while named dims are shown by `names` (slot and name); messages are read by users, who know no slots. What has
-/// no name among them keeps the one that it has outside.
+/// Runs `body` with `names` (slot and name) for named dims, since users who read messages know no slots. Other dims
+/// keep their current names.
 ///
 /// ```
 /// use tinyspec_ir::{Dim, dim};
@@ -40,7 +40,7 @@ impl Dim {
         self.terms().iter().filter(|(atoms, _)| !atoms.is_empty()).count()
     }
 
-    /// As a side of a division: a number or a name stands alone, the rest in brackets.
+    /// As an operand of a division: in brackets unless it is a number or a name.
     ///
     /// ```
     /// use tinyspec_ir::{Dim, dim};
@@ -57,7 +57,7 @@ impl Dim {
         }
     }
 
-    /// `c · min(a, b)` and what else there is: the normal form of a minimum is `c a + c b - c max(a, b)`.
+    /// `c · min(a, b)` and the rest: the normal form of a minimum is `c a + c b - c max(a, b)`.
     fn as_minimum(&self) -> Option<(i64, Dim, Dim, Dim)> {
         let super::Repr::Sum(sum) = &self.0 else { return None };
         sum.terms.iter().find_map(|(atoms, factor)| {
@@ -84,8 +84,8 @@ fn factor(atom: &Atom, is_alone: bool) -> String {
     }
 }
 
-/// The factors of a term. A dim that something divides is that times a quotient without a rest, a dim of the name `(D/H)` or
-/// `(D/(2*H))`: their product is shown by the name that the user knows.
+/// The factors of a term. A dim `D` with an exact divisor is that divisor times a dim with the name `(D/H)` or
+/// `(D/(2*H))`: their product is shown as `D`.
 fn factors(atoms: &[Atom], mut coefficient: i64) -> (Vec<String>, i64) {
     let is_alone = atoms.len() == 1 && coefficient == 1;
     let mut shown: Vec<String> = atoms.iter().map(|atom| factor(atom, is_alone)).collect();
@@ -113,7 +113,7 @@ fn factors(atoms: &[Atom], mut coefficient: i64) -> (Vec<String>, i64) {
     (shown, coefficient)
 }
 
-/// `a / b` with the brackets that it needs; more of them where it is a factor, as it rounds.
+/// `a / b` with the necessary brackets: as a factor it is bracketed, because it rounds.
 fn quotient(is_alone: bool, a: &Dim, sign: &str, b: &Dim) -> String {
     let text = format!("{}{sign}{}", a.bracketed(), b.bracketed());
     if is_alone { text } else { format!("({text})") }
@@ -132,7 +132,7 @@ impl fmt::Display for Dim {
         if terms.is_empty() {
             return f.write_str("0");
         }
-        // What is added comes before what is taken away, a number last: `D-K`, `B+1`.
+        // Positive terms first, numbers last: `D-K`, `B+1`.
         terms.sort_by_key(|(atoms, coefficient)| (*coefficient < 0, atoms.is_empty()));
         for (position, (atoms, coefficient)) in terms.iter().enumerate() {
             let (shown, coefficient) = factors(atoms, *coefficient);

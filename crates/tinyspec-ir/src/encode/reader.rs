@@ -1,4 +1,4 @@
-//! Bytes → numbers, strings and arguments; nothing read is trusted.
+//! Decodes numbers, strings and arguments from untrusted bytes.
 
 use crate::op::ArgKind;
 use crate::{AddrSpace, Arg, AxisType, Const, DType, Device, Error, ErrorKind, Op, Result};
@@ -46,7 +46,7 @@ impl<'a> Reader<'a> {
         u32::try_from(self.number()?).map_err(|_| damaged("a number too large"))
     }
 
-    /// A number of things that follow, each at least a byte: so never more than bytes are left.
+    /// A count of items that follow. Each takes at least a byte, so the count is at most the remaining bytes.
     pub fn count(&mut self) -> Result<usize> {
         let count = self.number()?;
         if count <= self.rest.len() as u64 { Ok(count as usize) } else { Err(damaged("it ends early")) }
@@ -56,7 +56,7 @@ impl<'a> Reader<'a> {
         (0..self.count()?).map(|_| Ok(item(self.small()?))).collect()
     }
 
-    /// A block of bytes behind its length.
+    /// A length-prefixed block of bytes.
     pub fn block(&mut self) -> Result<&'a [u8]> {
         let count = self.count()?;
         self.raw(count)

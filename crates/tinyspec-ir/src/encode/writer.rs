@@ -1,4 +1,4 @@
-//! Numbers, strings and arguments → bytes.
+//! Encodes numbers, strings and arguments.
 
 use crate::op::ArgKind;
 use crate::{Arg, Device, Op};
@@ -25,7 +25,7 @@ impl Writer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// LEB128: seven bits a byte, low ones first.
+    /// LEB128: seven bits per byte, low ones first.
     pub fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.byte(number as u8 | 0x80);
@@ -41,7 +41,7 @@ impl Writer {
         }
     }
 
-    /// Bytes behind their length.
+    /// Length-prefixed bytes.
     pub fn block(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.raw(bytes);
@@ -67,7 +67,7 @@ impl Writer {
         }
     }
 
-    /// The op says which kind of argument follows; only those of a Store and a Contiguous may be absent.
+    /// The op determines the kind of argument that follows; only those of a Store and a Contiguous are optional.
     pub fn arg(&mut self, op: Op, arg: &Arg) {
         match arg {
             Arg::None if matches!(op.info().arg, ArgKind::Store | ArgKind::Contiguous) => self.byte(0),

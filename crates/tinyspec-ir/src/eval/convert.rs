@@ -32,7 +32,7 @@ fn to_float(
     double: impl Fn(u64) -> f64,
 ) -> bool {
     match to {
-        // Through f64 a large integer would be rounded twice.
+        // Via f64, a large integer would be rounded twice.
         DType::F32 => unary(sources, result, |lane| (single(lane) as f64).to_bits()),
         DType::F64 => unary(sources, result, |lane| double(lane).to_bits()),
         _ => unary(sources, result, |lane| crate::float::round(to, double(lane)).to_bits()),
@@ -60,7 +60,7 @@ fn from_float(to: DType, sources: &[&[u64]], result: &mut [u64]) -> bool {
     }
 }
 
-/// Between types of one size; the lanes of others are no whole elements.
+/// Between types of the same size; otherwise lanes are not whole elements.
 pub(super) fn bitcast(from: DType, to: DType, sources: &[&[u64]], result: &mut [u64]) -> bool {
     if from.size() != to.size() || from.size() == 0 {
         return false;

@@ -1,5 +1,5 @@
-//! Floats: a lane is the f64 of the same value, and an op rounds once to its type. In f64, a sum, product, quotient
-//! or root of two values of a narrower type rounds to the same result as if done directly.
+//! Floats: a lane is the f64 of the same value, and an op rounds once to its type. A sum, product, quotient or root of
+//! values of a narrower type, computed in f64 and then rounded, gives the correctly rounded result.
 
 use super::{binary, ternary, unary};
 use crate::{DType, Op};
@@ -44,7 +44,7 @@ fn rounded(
     }
 }
 
-/// nan if either is; +0 over -0.
+/// nan if either is nan; +0 is above -0.
 pub fn maximum(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() {
         f64::NAN
@@ -57,7 +57,7 @@ pub fn maximum(a: f64, b: f64) -> f64 {
     }
 }
 
-/// Floored remainder of floats: the sign of the divisor; x mod 0 = x.
+/// Floored remainder of floats, with the sign of the divisor; x mod 0 = x.
 pub fn float_mod(a: f64, b: f64) -> f64 {
     if b == 0.0 {
         return a;
@@ -66,8 +66,8 @@ pub fn float_mod(a: f64, b: f64) -> f64 {
     if remainder != 0.0 && (remainder < 0.0) != (b < 0.0) { remainder + b } else { remainder }
 }
 
-/// `a * b + c` of values of at most 24 bits, rounded to odd: rounding it once more to their type gives the fused
-/// result, without a libm call where the machine has no fused multiply-add.
+/// `a * b + c` for values of at most 24 bits, rounded to odd: rounding it again to their type gives the fused result,
+/// without a libm call on machines without a fused multiply-add.
 fn mul_add_to_odd(a: f64, b: f64, c: f64) -> f64 {
     let product = a * b; // exact
     let sum = product + c;

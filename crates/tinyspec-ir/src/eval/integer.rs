@@ -44,7 +44,7 @@ macro_rules! integer {
                 let remainder = self.wrapping_rem(other);
                 if floors(self, other) { remainder.wrapping_add(other) } else { remainder }
             }
-            // The count is the lane of this same type, so a negative one is huge: beyond the width too.
+            // The count has the same type, so a negative one is a huge lane, beyond the width as well.
             fn shift_left(self, count: u64) -> $type {
                 if count < <$type>::BITS as u64 { self << count } else { 0 }
             }
@@ -87,7 +87,7 @@ fn typed<T: Integer>(op: Op, sources: &[&[u64]], result: &mut [u64]) -> bool {
         Op::Mod => binary(sources, result, |a, b| if of(b) == T::ZERO { a } else { of(a).floor_mod(of(b)).lane() }),
         Op::CmpLt => binary(sources, result, |a, b| (of(a) < of(b)) as u64),
         Op::CmpNe => binary(sources, result, |a, b| (of(a) != of(b)) as u64),
-        // Extended lanes stay extended.
+        // Bitwise ops preserve the extension.
         Op::Xor => binary(sources, result, |a, b| a ^ b),
         Op::Or => binary(sources, result, |a, b| a | b),
         Op::And => binary(sources, result, |a, b| a & b),

@@ -1,5 +1,5 @@
-//! Wmma: the numbers in a word, multiplied with those of another and added to a sum. The dtypes of the first word and of the sum
-//! say what they are.
+//! Wmma: a packed dot product, which multiplies the numbers in two words and adds them to a sum. The dtypes of the
+//! first word and of the sum determine those of the numbers.
 
 use super::ternary;
 use crate::{DType, words::numbers};
@@ -33,7 +33,7 @@ fn bfloat(word: u64, half: u32) -> f32 {
     flush(f32::from_bits(((word >> (16 * half)) as u16 as u32) << 16))
 }
 
-/// The instruction knows no subnormal numbers: they are 0, with their sign.
+/// The instruction flushes subnormal numbers to 0, keeping the sign.
 fn flush(value: f32) -> f32 {
     if value.is_subnormal() { 0.0f32.copysign(value) } else { value }
 }

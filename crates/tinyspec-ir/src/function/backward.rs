@@ -1,4 +1,4 @@
-//! The gradient of a function is a function: inputs and cotangents in, a gradient for each float input out.
+//! The gradient of a function, as a function from inputs and cotangents to a gradient for each float input.
 
 use super::inline::import_params;
 use super::{CallSite, FIRST_CONSTANT, FIRST_RESULT, Traced};
@@ -9,7 +9,7 @@ use crate::signature::{Input, Signature};
 use crate::{Arg, Builder, DType, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
 
 impl Traced {
-    /// What the backward function takes: the inputs, and a cotangent for each float result.
+    /// The signature of the backward function: the inputs, and a cotangent for each float result.
     pub fn backward_signature(&self) -> Signature {
         let mut signature = self.signature.clone();
         let first = signature.inputs.len() as u32;
@@ -41,7 +41,7 @@ impl Traced {
         for call in &self.calls {
             roots.extend(call.arguments.iter().chain(&call.results));
         }
-        // Cotangents stand between the inputs and the named dims.
+        // Cotangents come between the inputs and the named dims.
         let mut graph = Graph::new();
         let roots = import_params(&mut graph, &self.graph, &roots, |graph, node| match self.graph.arg(node) {
             Arg::Param { slot, dtype, device, addrspace } if (inputs..FIRST_CONSTANT).contains(slot) => {
@@ -80,7 +80,7 @@ struct Sweep {
     /// Float inputs.
     wanted: Vec<NodeId>,
     gradients: Vec<Option<NodeId>>,
-    /// Results of calls so far.
+    /// The number of results of calls so far.
     results: u32,
 }
 
@@ -132,7 +132,7 @@ impl Sweep {
         Ok((graph, outputs))
     }
 
-    /// Adds what `pairs` of nodes and cotangents contribute to the inputs and to the results of `calls`.
+    /// Adds the contributions of `pairs` of nodes and cotangents to the inputs and to the results of `calls`.
     fn from(
         &mut self,
         pairs: &[(NodeId, NodeId)],

@@ -2,17 +2,17 @@
 //!
 //! A function with a gradient of its own stays a `Function` in graphs until lowering: its Tuple ends with a Tuple of
 //! gradients, which are functions of the inputs, a cotangent for each float result, and the named dims. [`inline_all`]
-//! replaces those that are left.
+//! inlines the remaining ones.
 
 use crate::{Arg, Builder, Graph, NodeId, Op, Result};
 use rustc_hash::FxHashMap;
 
 /// The results of a closed body in another graph, with each Param replaced by an argument.
 ///
-/// Bodies of Functions inside the body are closed too: their Params are their own.
+/// Bodies of Functions inside the body are closed, too, with Params of their own.
 ///
 /// # Errors
-/// What [`crate::derive()`] refuses of the arguments.
+/// When [`crate::derive()`] refuses the arguments.
 pub fn inline(graph: &mut Graph, body: &Graph, outputs: &[NodeId], arguments: &[NodeId]) -> Result<Vec<NodeId>> {
     import_params(graph, body, outputs, |_, node| match body.arg(node) {
         Arg::Param { slot, .. } => Ok(arguments.get(*slot as usize).copied()),
@@ -20,8 +20,9 @@ pub fn inline(graph: &mut Graph, body: &Graph, outputs: &[NodeId], arguments: &[
     })
 }
 
-/// As [`inline`], where nodes of the body, all Params that are reached among them, are `known` in the graph already, and
-/// others come `apart`: no equal node is one with them. Gives what became of each node that was reached.
+/// As [`inline`], where some nodes of the body, including all Params that are reached, are already `known` in the
+/// graph, and others are added `apart`, so that equal nodes are not merged with them. Returns the new node of each node
+/// that was reached.
 ///
 /// # Errors
 /// As [`inline`].
@@ -36,7 +37,7 @@ pub fn inline_known(
     copy(graph, body, order, |_, node| Ok(known.get(&node).copied()), apart)
 }
 
-/// Copies `roots` from `body`; `replace` may give another node for a Param, but not for those of bodies inside.
+/// Copies `roots` from `body`; `replace` may give another node for a Param, except in nested bodies.
 pub(super) fn import_params(
     graph: &mut Graph,
     body: &Graph,
@@ -52,7 +53,7 @@ pub(super) fn import_params(
     Ok(roots.iter().filter_map(|root| map[root.index()]).collect())
 }
 
-/// Copies the nodes `order`, sources first, but for those that `replace` gives another node for.
+/// Copies the nodes `order`, sources first, except those that `replace` replaces.
 fn copy(
     graph: &mut Graph,
     body: &Graph,
@@ -82,13 +83,13 @@ fn copy(
     Ok(map)
 }
 
-/// `roots` without Functions: every one is replaced by its body, whatever gradient it brings.
+/// Inlines all Functions below `roots`, even those with a gradient of their own.
 ///
 /// # Errors
 /// As [`inline`].
 pub fn inline_all(graph: Graph, roots: Vec<NodeId>) -> Result<(Graph, Vec<NodeId>)> {
     let (mut graph, mut roots) = (graph, roots);
-    // A body may hold Functions itself: each round opens one level.
+    // A body may contain Functions: each round inlines one level.
     while graph.reachable_outside_bodies(&roots).iter().any(|&node| graph.op(node) == Op::Function) {
         let mut opened = Graph::new();
         let mut map: Vec<Option<NodeId>> = vec![None; graph.len()];
@@ -98,11 +99,11 @@ pub fn inline_all(graph: Graph, roots: Vec<NodeId>) -> Result<(Graph, Vec<NodeId
             let new = match (graph.op(node), graph.arg(node)) {
                 (Op::Function, _) => {
                     let elements = function_values(&graph, node);
-                    // A mistake in the arguments shows inside: it was made where the function is called.
+                    // An error inside the body is due to the arguments, so it gets the line of the call.
                     let inlined =
                         inline(&mut opened, &graph, &elements, &sources).map_err(|error| graph.located(node, error));
                     results[node.index()] = inlined?;
-                    // Only GetTuple refers to it, and takes the element.
+                    // Only GetTuple refers to it, which is replaced by the element.
                     opened.index(0)
                 }
                 (Op::GetTuple, Arg::Number(number)) if graph.op(graph.source(node, 0)) == Op::Function => {
@@ -127,13 +128,13 @@ pub fn inline_all(graph: Graph, roots: Vec<NodeId>) -> Result<(Graph, Vec<NodeId
     Ok((graph, roots))
 }
 
-/// The values of a Function's Tuple; behind them may stand a Tuple with its own gradient.
+/// The values of a Function's Tuple, which may be followed by a Tuple with its own gradient.
 pub fn function_values(graph: &Graph, function: NodeId) -> Vec<NodeId> {
     let tuple = graph.source(function, 0);
     graph.sources(tuple).iter().copied().filter(|&element| graph.op(element) != Op::Tuple).collect()
 }
 
-/// The gradients that a Function brings itself: over its arguments and a cotangent for each float value.
+/// A Function's own gradients, over its arguments and a cotangent for each float value.
 pub fn own_gradient(graph: &Graph, function: NodeId) -> Option<Vec<NodeId>> {
     let tuple = *graph.sources(function).first()?;
     let last = *graph.sources(tuple).last()?;

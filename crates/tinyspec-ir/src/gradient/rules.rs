@@ -1,4 +1,4 @@
-//! The rule of each op: from the cotangent of a node to contributions to its sources.
+//! The rule of each op, from the cotangent of a node to the contributions to its sources.
 
 use crate::masks::repeated;
 use crate::ops::{self, arithmetic, creation, elementwise, inverse, movement, trigonometry};
@@ -8,7 +8,7 @@ use std::f64::consts::LN_2;
 
 type Contributions = SmallVec<[(NodeId, NodeId); 3]>;
 
-/// Contributions to those sources of `node` that are floats and connected to what is wanted.
+/// Contributions to those sources of `node` that are floats and connected to wanted nodes.
 pub(super) fn apply(
     graph: &mut Graph,
     node: NodeId,
@@ -87,7 +87,7 @@ pub(super) fn apply(
             let product = mul(graph, g, quotient)?;
             smallvec![(a, g), (b, arithmetic::neg(graph, product)?)]
         }
-        // A step function: connected, with slope 0.
+        // A step function is connected, with slope 0.
         (Op::Trunc | Op::Idiv, inputs) => {
             let zero = scalar(graph, g, 0.0);
             let shape = graph.props(g).shape.clone();
@@ -106,7 +106,7 @@ pub(super) fn apply(
             let shape = graph.props(x).shape.clone();
             smallvec![(x, movement::reshape(graph, g, &shape)?)]
         }
-        // The engine sums over what was broadcast.
+        // The caller sums over broadcast axes.
         (Op::Expand, &[x, _]) => smallvec![(x, g)],
         (Op::Permute, &[x]) => smallvec![(x, inverse_permute(graph, g, &arg)?)],
         (Op::Flip, &[x]) => smallvec![(x, graph.add(Op::Flip, &[g], arg)?)],
@@ -162,7 +162,7 @@ fn scaled(graph: &mut Graph, x: NodeId, factor: f64) -> Result<NodeId> {
     mul(graph, x, factor)
 }
 
-/// Ties split the gradient in halves.
+/// Ties share the gradient equally.
 fn max(graph: &mut Graph, a: NodeId, b: NodeId, g: NodeId) -> Result<(NodeId, NodeId)> {
     let (zero, half) = (scalar(graph, g, 0.0), scaled(graph, g, 0.5)?);
     let (less, greater) = (graph.alu(Op::CmpLt, &[a, b])?, graph.alu(Op::CmpLt, &[b, a])?);
@@ -217,7 +217,7 @@ fn stack(graph: &mut Graph, items: &[NodeId], g: NodeId) -> Result<Contributions
     Ok(contributions)
 }
 
-/// Adds the cotangent up at the indices, one indexed axis after the other, the last one first.
+/// Scatters the cotangent to the indices, one indexed axis after the other, the last one first.
 fn scatter(graph: &mut Graph, x: NodeId, indices: &[NodeId], g: NodeId) -> Result<NodeId> {
     let shape = graph.props(x).shape.clone();
     let mut g = g;
@@ -240,7 +240,8 @@ fn scatter_axis(graph: &mut Graph, g: NodeId, index: NodeId, length: &Dim, befor
     let dtype = graph.dtype(index);
     let wide_index: Shape = ones(1).chain(index_shape.iter().cloned()).chain(ones(after)).collect();
     let index = movement::reshape(graph, index, &wide_index)?;
-    // Each term has a place of its own: a mask that served many terms would be kept, all places times all indices.
+    // Each term has an index of its own: a mask shared by many terms would be stored, with all positions times all
+    // indices.
     let index = movement::expand(graph, index, &wide)?;
     let positions = creation::arange_dim(graph, length, dtype)?;
     let wide_positions: Shape = [length.clone()].into_iter().chain(ones(index_shape.len() + after)).collect();
@@ -258,9 +259,10 @@ fn reduce(graph: &mut Graph, node: NodeId, x: NodeId, arg: &Arg, g: NodeId) -> R
     let positions: Vec<i64> = axes.iter().map(|&axis| axis as i64).collect();
     match op {
         Op::Add => movement::expand(graph, g, &shape),
-        // All that equal the greatest share the gradient.
+        // All elements that equal the maximum share the gradient.
         Op::Max => {
-            // The masked value may be recomputed, and round differently, where its terms are in memory: compare the terms.
+            // The masked value may be recomputed and round differently while its terms are in memory, so the terms are
+            // compared.
             let hit = arithmetic::eq(graph, x, node)?;
             let (mask, _) = chosen(graph, *op, x);
             let hit = both(graph, mask, hit)?;
@@ -282,9 +284,10 @@ fn reduce(graph: &mut Graph, node: NodeId, x: NodeId, arg: &Arg, g: NodeId) -> R
     }
 }
 
-/// The product of the others where running products do not reach, without dividing by a 0: what is not 0 is divided out of its product, and of the zeros the
-/// others are multiplied. Of up to two that is written by sums of powers, `((Σz)² - Σz²) / 2`, so that what is 0 has its
-/// slopes: third derivatives are exact.
+/// The product of the other elements where running products are not available, without dividing by 0: nonzero elements
+/// are divided out of the product of all nonzero elements, and the other zeros are multiplied. For up to two zeros this
+/// product is written with sums of powers, `((Σz)² - Σz²) / 2`, so that zeros have slopes, too: third derivatives are
+/// exact.
 fn product_slope(graph: &mut Graph, x: NodeId, axes: &[i64]) -> Result<NodeId> {
     let (mask, value) = chosen(graph, Op::Mul, x);
     let (zero, one) = (scalar(graph, x, 0.0), scalar(graph, x, 1.0));
@@ -310,15 +313,15 @@ fn product_slope(graph: &mut Graph, x: NodeId, axes: &[i64]) -> Result<NodeId> {
     let [none, single, double] = [zero, one, two].map(|number| arithmetic::eq(graph, count, number));
     let rest = graph.alu(Op::Where, &[double?, pair, zero])?;
     let rest = graph.alu(Op::Where, &[single?, sum, rest])?;
-    // Nothing times what overflows is nothing.
+    // An overflowing product times 0 counts as 0.
     let is_finite = elementwise::isfinite(graph, without)?;
     let bounded = graph.alu(Op::Where, &[is_finite, without, zero])?;
     let rest = mul(graph, bounded, rest)?;
     graph.alu(Op::Where, &[none?, without, rest])
 }
 
-/// Where the terms of a Reduce are chosen by a mask, and the others are nothing to it, the mask and what it chooses. What is
-/// computed under the mask again can go to places, as the Reduce itself.
+/// If a mask selects the terms of a Reduce and the others are its identity, the mask and the selected value. A gradient
+/// computed under the same mask can become a scatter, like the Reduce itself.
 fn chosen(graph: &Graph, op: Op, x: NodeId) -> (Option<NodeId>, NodeId) {
     let nothing = crate::eval::identity(op, graph.dtype(x));
     match (graph.op(x), graph.sources(x)) {
@@ -334,13 +337,13 @@ fn both(graph: &mut Graph, mask: Option<NodeId>, condition: NodeId) -> Result<No
     }
 }
 
-/// What an assignment wrote: the gradient goes to the value, not to the buffer's old contents.
+/// The value of an assignment: the gradient goes to that, not to the buffer's old contents.
 fn assigned(graph: &Graph, buffer: NodeId, deps: &[NodeId]) -> NodeId {
     let store = deps.iter().find(|&&dep| graph.op(dep) == Op::Store && graph.source(dep, 0) == buffer);
     store.map_or(buffer, |&store| graph.source(store, 1))
 }
 
-/// The cotangent of a move, on the device that the value came from.
+/// The cotangent of a move, moved back to the source's device.
 fn moved_back(graph: &mut Graph, x: NodeId, g: NodeId) -> Result<NodeId> {
     let device = graph.props(x).device.clone();
     if device.is_none() || device == graph.props(g).device {
@@ -349,7 +352,7 @@ fn moved_back(graph: &mut Graph, x: NodeId, g: NodeId) -> Result<NodeId> {
     graph.add(Op::Load, &[g], Arg::Load { device, addrspace: AddrSpace::Global })
 }
 
-/// All shards are equal, so any of them may stand for the value: the first one does, alone.
+/// All shards are equal, so the first one alone gets the cotangent.
 fn first_shard(graph: &mut Graph, x: NodeId, arg: &Arg, g: NodeId) -> Result<NodeId> {
     let Arg::Number(axis) = arg else { return Ok(g) };
     let shape = graph.props(x).shape.clone();

@@ -1,11 +1,11 @@
-//! Gradients of running products and maxima, in steps whose number grows with the length as `n log n`, and of the
-//! specification's prefix sums. The general rules would look at every element for every window.
+//! Gradients of running products and maxima in `n log n` operations, and of the specification's prefix sums. The
+//! general rules would take `n²`.
 
 use crate::ops::recurrence::{Order, longest, recurrence};
 use crate::ops::{arithmetic, cast, like, movement, scan};
 use crate::{Arg, Builder, DType, Dim, Graph, NodeId, Op, Result};
 
-/// What the running Reduce runs over, and what its cotangent contributes to that.
+/// The terms of a running Reduce, and their contribution.
 pub(super) fn contribution(
     graph: &mut Graph,
     node: NodeId,
@@ -37,7 +37,7 @@ pub(super) fn contribution(
     Ok(Some((x, cast(graph, contribution, dtype)?)))
 }
 
-/// Each element is in the sums from its own on.
+/// Each element is part of the sums from its own position on.
 fn of_prefix_sums(graph: &mut Graph, x: NodeId, g: NodeId) -> Result<NodeId> {
     let shape = graph.props(x).shape.clone();
     let g = movement::reshape(graph, g, &shape)?;
@@ -46,7 +46,7 @@ fn of_prefix_sums(graph: &mut Graph, x: NodeId, g: NodeId) -> Result<NodeId> {
     movement::flip(graph, sums, &[-1])
 }
 
-/// `p(i-1) · s(i)`, with `s(i) = g(i) + x(i+1) · s(i+1)`: the product before, and those after with their cotangents.
+/// `p(i-1) · s(i)`, with `s(i) = g(i) + x(i+1) · s(i+1)`: the product before, times those after with their cotangents.
 fn of_products(graph: &mut Graph, x: NodeId, products: NodeId, g: NodeId, length: &Dim) -> Result<NodeId> {
     let factors = movement::narrow(graph, x, -1, 1, length.clone() - 1i64)?;
     let after = recurrence(graph, Order::Backward, factors, g, -1)?;
@@ -54,9 +54,9 @@ fn of_products(graph: &mut Graph, x: NodeId, products: NodeId, g: NodeId, length
     graph.alu(Op::Mul, &[before, after])
 }
 
-/// Of each element of `x` the product of all others along `axes`: of those before it and those after. Nothing is divided,
-/// so it and its derivatives of every order are right at zeros. `None` where running products are not: along axes that may be
-/// empty, or whose length is not known.
+/// For each element of `x`, the product of all others along `axes`: those before it times those after. There is no
+/// division, so it and its derivatives of every order are right at zeros. `None` if running products are not available:
+/// along axes that may be empty or have an unknown length.
 pub(super) fn products_of_others(graph: &mut Graph, x: NodeId, axes: &[i64]) -> Result<Option<NodeId>> {
     let shape = graph.props(x).shape.clone();
     let length = axes.iter().fold(Dim::from(1), |product, &axis| product * shape[axis as usize].clone());
@@ -85,7 +85,7 @@ pub(super) fn products_of_others(graph: &mut Graph, x: NodeId, axes: &[i64]) -> 
     movement::permute(graph, products, &back).map(Some)
 }
 
-/// Those that equal the greatest so far share the cotangents from there on, until there is a greater one.
+/// Elements that equal the running maximum share the cotangents from there on, until there is a greater element.
 fn of_maxima(graph: &mut Graph, x: NodeId, maxima: NodeId, g: NodeId, length: &Dim) -> Result<NodeId> {
     let dtype = graph.dtype(g);
     let hits = same(graph, x, maxima)?;
@@ -94,7 +94,7 @@ fn of_maxima(graph: &mut Graph, x: NodeId, maxima: NodeId, g: NodeId, length: &D
         movement::narrow(graph, maxima, -1, 1, length.clone() - 1i64)?,
     );
     let stays = same(graph, before, after)?;
-    // How many there are: the hits up to here, without those up to the last change.
+    // The number of ties: the hits up to here, without those before the last change.
     let flags = cast(graph, hits, DType::I32)?;
     let count = scan::cumsum(graph, flags, -1)?;
     let earlier = shifted(graph, count, length, 0.0)?;
@@ -113,7 +113,7 @@ fn of_maxima(graph: &mut Graph, x: NodeId, maxima: NodeId, g: NodeId, length: &D
     graph.alu(Op::Where, &[hits, total, zero])
 }
 
-/// Are both equal, or both nan.
+/// Whether both are equal, or both nan.
 fn same(graph: &mut Graph, a: NodeId, b: NodeId) -> Result<NodeId> {
     let equal = arithmetic::eq(graph, a, b)?;
     let (left, right) = (graph.alu(Op::CmpNe, &[a, a])?, graph.alu(Op::CmpNe, &[b, b])?);
@@ -121,7 +121,7 @@ fn same(graph: &mut Graph, a: NodeId, b: NodeId) -> Result<NodeId> {
     graph.alu(Op::Or, &[equal, nans])
 }
 
-/// Along the last axis one place on; `first` where it begins. Without its last element, unless that is gone already.
+/// Shifts by one along the last axis, with `first` at the start. The last element is dropped, unless it already was.
 fn shifted(graph: &mut Graph, x: NodeId, length: &Dim, first: f64) -> Result<NodeId> {
     let x = movement::narrow(graph, x, -1, 0, length.clone() - 1i64)?;
     let mut shape = graph.props(x).shape.clone();

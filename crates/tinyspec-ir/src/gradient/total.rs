@@ -1,15 +1,15 @@
-//! What the users of a node ask of it, added up.
+//! Sums the contributions to the gradient of a node.
 //!
-//! A sequence asks each row of its input for itself, and its weights once a step. Rows that cover an axis are put side by
-//! side, as a sum of so many tensors that are 0 but for a row would take a step for each pair of them; and sums of products
-//! of one form are one sum of products, over stacks of the factors.
+//! A recurrent network uses each row of its input separately, and its weights in every step. Contributions to rows that
+//! cover an axis are concatenated, since a sum of many tensors that are 0 except for a row would take quadratic time;
+//! and sums of products of one form become one sum of products over stacked factors.
 
 use crate::dim::static_shape;
 use crate::ops::movement::{expand, reshape};
 use crate::{Arg, Builder, Dim, Graph, NodeId, Op, Result, Shape};
 use smallvec::SmallVec;
 
-/// Contributions from which on it matters how they are added up.
+/// The number of contributions from which on this pays.
 const MANY: usize = 8;
 
 /// Contributions to the gradient of each node.
@@ -24,9 +24,9 @@ impl Cotangents {
         self.0[node.index()].push(contribution);
     }
 
-    /// The sum of the contributions so far; `None` where there are none.
+    /// The sum of the contributions so far; `None` if there are none.
     pub(super) fn of(&mut self, graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>> {
-        // What was made on the way has no gradient.
+        // Nodes made during the sweep have no gradient.
         let Some(all) = self.0.get_mut(node.index()) else { return Ok(None) };
         if all.len() > 1 {
             let total = total(graph, all)?;
@@ -54,7 +54,7 @@ fn total(graph: &mut Graph, all: &[NodeId]) -> Result<NodeId> {
     Ok(sum)
 }
 
-/// Sums of products that differ in nothing but their factors: the sum over all of them at once.
+/// Merges sums of products that differ only in their factors into one.
 fn one_product(graph: &mut Graph, all: &[NodeId]) -> Result<Option<NodeId>> {
     if all.len() < MANY {
         return Ok(None);
@@ -73,7 +73,7 @@ fn one_product(graph: &mut Graph, all: &[NodeId]) -> Result<Option<NodeId>> {
     if graph.op(products[0]) != Op::Mul || graph.sources(level[0]).len() != 1 {
         return Ok(None);
     }
-    // What one factor has beyond the other's rank must stay in front of the new axis.
+    // Axes that one factor has beyond the other's rank must stay in front of the new axis.
     let rank = graph.props(products[0]).rank();
     if [&left, &right].iter().any(|factors| graph.props(factors[0]).rank() != rank) {
         return Ok(None);
@@ -92,7 +92,7 @@ fn one_product(graph: &mut Graph, all: &[NodeId]) -> Result<Option<NodeId>> {
     Ok(Some(total))
 }
 
-/// The tensors, along a new axis in front; views of them are views of all.
+/// Stacks tensors along a new leading axis; equal views of them become one view of the stack.
 fn stacked(graph: &mut Graph, nodes: &[NodeId]) -> Result<NodeId> {
     let first = nodes[0];
     let shape = graph.props(first).shape.clone();
@@ -111,7 +111,7 @@ fn stacked(graph: &mut Graph, nodes: &[NodeId]) -> Result<NodeId> {
         }
         arg @ Arg::DType(_) => graph.add(Op::Cast, &[source], arg),
         _ if graph.op(first) == Op::Expand => {
-            // Axes that an Expand adds come behind the new one.
+            // Axes that an Expand adds come after the new one.
             let rank = graph.props(source).rank();
             let lead = longer.len() - rank;
             let mut own = graph.props(source).shape.clone();
@@ -125,7 +125,7 @@ fn stacked(graph: &mut Graph, nodes: &[NodeId]) -> Result<NodeId> {
     }
 }
 
-/// What nodes are views of, if they are the same view of different tensors.
+/// The sources of nodes, if these are the same view of different tensors.
 fn below(graph: &Graph, nodes: &[NodeId]) -> Option<Vec<NodeId>> {
     let is_view = matches!(graph.op(nodes[0]), Op::Reshape | Op::Permute | Op::Expand | Op::Cast);
     let rest = graph.sources(nodes[0]).get(1..)?;
@@ -133,7 +133,7 @@ fn below(graph: &Graph, nodes: &[NodeId]) -> Option<Vec<NodeId>> {
     if is_view && is_same { sources_of(graph, nodes, 0) } else { None }
 }
 
-/// A source of each of some nodes that are alike, where these have one shape and dtype.
+/// The source with this number of each of some similar nodes, if they have the same shape and dtype.
 fn sources_of(graph: &Graph, nodes: &[NodeId], number: usize) -> Option<Vec<NodeId>> {
     let (op, arg) = (graph.op(nodes[0]), graph.arg(nodes[0]));
     let sources: Option<Vec<NodeId>> = nodes
@@ -151,7 +151,7 @@ fn sources_of(graph: &Graph, nodes: &[NodeId], number: usize) -> Option<Vec<Node
     sources.filter(|sources| sources.iter().all(is_one_form))
 }
 
-/// Parts of one length that cover an axis, each 0 elsewhere, as one tensor.
+/// Concatenates parts of one length that cover an axis, each of which is 0 elsewhere.
 fn side_by_side(graph: &mut Graph, parts: &[NodeId]) -> Result<Option<NodeId>> {
     let Some(&first) = parts.first().filter(|_| parts.len() >= MANY) else { return Ok(None) };
     let Some((axis, length, _)) = part(graph, first) else { return Ok(None) };
@@ -172,14 +172,14 @@ fn side_by_side(graph: &mut Graph, parts: &[NodeId]) -> Result<Option<NodeId>> {
     }
     let rows: Vec<NodeId> = placed.into_iter().map(|(_, row)| row).collect();
     let stacked = graph.alu(Op::Stack, &rows)?;
-    // The new axis goes to just before the one that was cut.
+    // The new axis moves to just before the one that was cut.
     let rank = shape.len() as u32;
     let order = (1..=axis as u32).chain([0]).chain(axis as u32 + 1..rank + 1).collect();
     let moved = if axis == 0 { stacked } else { graph.add(Op::Permute, &[stacked], Arg::Axes(order))? };
     reshape(graph, moved, &shape).map(Some)
 }
 
-/// The only axis along which a Pad adds something, the length of its source there, and where it lies.
+/// The only axis along which a Pad adds something, and the length and offset of its source there.
 fn part(graph: &Graph, pad: NodeId) -> Option<(usize, i64, i64)> {
     let &[source, offsets, _] = graph.sources(pad) else { return None };
     let (from, to) = (static_shape(&graph.props(source).shape)?, static_shape(&graph.props(pad).shape)?);

@@ -1,10 +1,10 @@
-//! Comparisons, gates and choices.
+//! Comparisons, gates and selects.
 
 use super::pattern::{alu, bounds, folded, int, is_index, is_int, not};
 use crate::{Builder, Const, DType, Graph, NodeId, Op};
 
 rules! {
-    /// Comparisons and choices.
+    /// Comparisons and selects.
     BOOLEAN (Exact, "boolean", g, node) {
         decided_lt: (CmpLt a b) if is_int(g, a) => decided(g, node)?;
         decided_ne: (CmpNe a b) if is_int(g, a) || g.dtype(a) == DType::Bool => decided(g, node)?;
@@ -45,12 +45,12 @@ rules! {
     }
 }
 
-/// An integer of so many bits.
+/// Whether it is a machine integer, which wraps.
 fn wraps(graph: &Graph, node: NodeId) -> bool {
     is_int(graph, node) && !is_index(graph, node)
 }
 
-/// Does a comparison with a constant look at no more than what an integer was before it was made wider?
+/// Whether a comparison with a constant can be made before an integer is widened.
 fn widened(graph: &Graph, comparison: NodeId, x: NodeId, constant: i128) -> bool {
     let wide = graph.dtype(graph.source(comparison, 0)).int_range();
     wraps(graph, x)
@@ -76,7 +76,7 @@ fn truth_like(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
     folded(graph, node, constant)
 }
 
-/// min_max leaves one answer.
+/// min_max decides the comparison.
 fn decided(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
     let (low, high) = bounds(graph, node)?;
     if low == high { truth(graph, node, low != 0) } else { None }
@@ -88,7 +88,7 @@ fn only_value(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
     folded(graph, node, constant)
 }
 
-/// A constant, unless it leaves what an index constant can hold.
+/// A constant, unless it is out of range for an index constant.
 fn within_index(graph: &mut Graph, like: NodeId, value: i128) -> Option<NodeId> {
     i64::try_from(value).ok().map(|value| int(graph, like, value as i128))
 }
@@ -103,7 +103,7 @@ pub(super) fn and(graph: &mut Graph, c: NodeId, d: NodeId) -> Option<NodeId> {
     bounded(graph, c, d).or_else(|| alu(graph, Op::And, c, d))
 }
 
-/// Integers of which neither is less are equal.
+/// If neither of two integers is less, they are equal.
 fn bounded(graph: &mut Graph, c: NodeId, d: NodeId) -> Option<NodeId> {
     let at_least = |node: NodeId| {
         bind!(graph, node, (Xor (CmpLt a b) 1));

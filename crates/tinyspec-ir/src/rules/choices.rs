@@ -1,5 +1,5 @@
-//! Numbers that are one of two constants: bools that were cast, choices of constants, and what arithmetic with constants makes
-//! of them. Compared with a constant such a number is a condition.
+//! Numbers that are one of two constants: casts of bools, selects of constants, and arithmetic with constants on them.
+//! Comparing such a number with a constant gives a condition.
 
 use super::boolean::and;
 use super::pattern::{folded, is_index, not, repeated};
@@ -8,7 +8,7 @@ use crate::{Arg, Builder, Const, DType, Dim, Graph, NodeId, Op};
 use smallvec::SmallVec;
 
 rules! {
-    /// Choices of constants.
+    /// Selects of constants.
     CHOICES (Exact, "choices", g, node) {
         ne_choice: (CmpNe a b) => either(g, node)?;
         lt_choice: (CmpLt a b) => either(g, node)?;
@@ -30,11 +30,11 @@ pub(super) struct Choice {
     pub no: Const,
 }
 
-/// Views, casts and choices that are looked through.
+/// The most views, casts and selects to look through.
 const STEPS: usize = 32;
 
 impl Choice {
-    /// The choice that a number is. The condition has its shape, and is a comparison where it can be.
+    /// A number as a choice. The condition has its shape, and is a comparison if possible.
     pub fn of(graph: &mut Graph, number: NodeId) -> Option<Choice> {
         Choice::within(graph, number, STEPS)
     }
@@ -45,7 +45,7 @@ impl Choice {
         match (op, graph.sources(number)) {
             (op, &[source, ..]) if op.is_view() => {
                 let choice = Choice::within(graph, source, steps)?;
-                // Around it a Pad adds zeros.
+                // A Pad adds zeros around it.
                 let fits = op != Op::Pad || choice.no == Const::int(dtype, 0);
                 let condition = viewed(graph, choice.condition, number).filter(|_| fits)?;
                 Some(Choice { condition, ..choice })
@@ -77,7 +77,7 @@ impl Choice {
         }
     }
 
-    /// The choice where a condition holds, and elsewhere one of its two constants.
+    /// The choice where a condition holds, and elsewhere one of its two constants, as a choice.
     fn beside(self, graph: &mut Graph, condition: NodeId, other: Const) -> Option<Choice> {
         let (own, yes) = match (self.no == other, self.yes == other) {
             (true, _) => (self.condition, self.yes),
@@ -92,7 +92,7 @@ fn constant(graph: &Graph, node: NodeId) -> Option<Const> {
     graph.as_const(repeated(graph, node))
 }
 
-/// What a choice and a constant make in either case.
+/// Folds an op on a choice and a constant for both values of the choice.
 fn either(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
     let &[a, b] = graph.sources(node) else { return None };
     let (number, constants) = match [constant(graph, a), constant(graph, b)] {
@@ -116,7 +116,7 @@ fn either(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
     graph.alu(Op::Where, &[condition, yes, no]).ok()
 }
 
-/// A choice of a number that is one of two constants, and one of those.
+/// Merges a select between a choice and one of its constants.
 fn joined(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
     let &[_, yes, no] = graph.sources(node) else { return None };
     let number = match (constant(graph, yes), constant(graph, no)) {
@@ -124,7 +124,7 @@ fn joined(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
         (Some(_), None) => no,
         _ => return None,
     };
-    // What is repeated, as in a running sum, is the same each time.
+    // A broadcast or repeated value, as in a running sum, stays a view.
     if graph.op(number).is_view() || graph.dtype(number) == DType::Bool {
         return None;
     }
@@ -149,11 +149,11 @@ pub(super) fn expanded(graph: &mut Graph, node: NodeId, shape: &[Dim]) -> Option
     graph.add(Op::Expand, &[node, shape], Arg::None).ok()
 }
 
-/// The view of a mask, taken of what it compares: stages see the comparison then.
+/// Moves a view of a mask to the operands of its comparison, so that later stages see the comparison.
 fn viewed(graph: &mut Graph, mask: NodeId, view: NodeId) -> Option<NodeId> {
     let sources: SmallVec<[NodeId; 3]> = graph.sources(mask).into();
     let is_inside = matches!(graph.op(mask), Op::And | Op::Or | Op::Xor | Op::CmpNe | Op::CmpLt);
-    // What a Pad adds is not a comparison of zeros.
+    // The padding of a mask is not the comparison of padded operands.
     if !is_inside || graph.op(view) == Op::Pad {
         return seen(graph, mask, view);
     }
@@ -175,7 +175,7 @@ fn viewed(graph: &mut Graph, mask: NodeId, view: NodeId) -> Option<NodeId> {
     if graph.props(inside).shape == graph.props(view).shape { Some(inside) } else { seen(graph, mask, view) }
 }
 
-/// The same view of something else.
+/// The same view of another node.
 fn seen(graph: &mut Graph, node: NodeId, view: NodeId) -> Option<NodeId> {
     let mut sources = graph.sources(view).to_vec();
     sources[0] = node;

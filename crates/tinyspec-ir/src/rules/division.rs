@@ -1,5 +1,5 @@
-//! Floored division and remainder of indices by positive constants. Only mathematical integers qualify: a sum that
-//! wraps has other quotients.
+//! Floored division and remainder of indices by positive constants. Only mathematical integers qualify, since a sum
+//! that wraps has a different quotient.
 
 use super::pattern::{alu, bounds, int, is_index, is_int};
 use super::terms::{sum, terms};
@@ -54,7 +54,7 @@ fn never_zero(graph: &Graph, x: NodeId) -> Option<bool> {
     Some(low > 0 || high < 0)
 }
 
-/// All values of `x` lie in one block of `c`: they share a quotient.
+/// Whether all values of `x` have the same quotient by `c`.
 fn within(graph: &Graph, x: NodeId, c: i128) -> Option<bool> {
     let (low, high) = bounds(graph, x)?;
     Some(i64::try_from(low).is_ok() && i64::try_from(high).is_ok() && block(low, c) == block(high, c))
@@ -80,10 +80,10 @@ fn remainder_in_block(graph: &mut Graph, x: NodeId, c: i128) -> Option<NodeId> {
     }
 }
 
-/// Sums of more terms are not taken apart further: a shared part counts once for every path to it.
+/// The most terms of a sum to expand: a shared subexpression counts once per path to it.
 const MOST_TERMS: usize = 64;
 
-/// Splits a sum into `c · whole + rest`, constants included; `None` when no part of it is a multiple.
+/// Splits a sum into `c · whole + rest`, including constants; `None` if no part of it is a multiple.
 fn split(graph: &mut Graph, x: NodeId, c: i128) -> Option<(NodeId, NodeId)> {
     let (mut whole, mut rest) = (Vec::new(), Vec::new());
     for (term, coefficient) in terms(graph, x, MOST_TERMS) {
@@ -95,7 +95,7 @@ fn split(graph: &mut Graph, x: NodeId, c: i128) -> Option<(NodeId, NodeId)> {
             rest.push((one, value as i128 - quotient * c));
             continue;
         }
-        // Truncated, so that a coefficient smaller than c stays as it is, whatever its sign.
+        // Truncated, so that a coefficient smaller than c is unchanged, whatever its sign.
         let quotient = coefficient / c;
         whole.push((term, quotient));
         rest.push((term, coefficient - quotient * c));

@@ -1,4 +1,4 @@
-//! Floats: only what holds for nan, infinities and -0 too.
+//! Floats: only laws that also hold for nan, infinities and -0.
 
 use super::pattern::{alu, fold, not, repeated};
 use crate::ops::movement;
@@ -19,10 +19,10 @@ rules! {
         float_fold_div: (Div a b) => fold(g, node)?;
         float_fold_recip: (Recip a) => fold(g, node)?;
         float_fold_sqrt: (Sqrt a) => fold(g, node)?;
-        // Of other numbers a target's power may be a nearer one.
+        // For other numbers, a target's power may be more accurate.
         float_fold_power: (Exp2 a) if is_whole(g, a) => fold(g, node)?;
 
-        // Floats have a third case: neither is less, nor are they equal.
+        // Floats may be unordered: neither less nor equal.
         below_or_equal: (Or (CmpLt a b) (Xor (CmpNe c d) 1)) if is_pair(&[a, b], &[c, d]) && is_number(g, a) && is_number(g, b) => {
             let above = alu(g, Op::CmpLt, b, a)?;
             not(g, above)?
@@ -42,13 +42,13 @@ fn ones(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
     broadcast(graph, one, node)
 }
 
-/// Exactly this float, bit for bit, in every element.
+/// Whether every element is exactly this float, bit for bit.
 fn is_value(graph: &Graph, node: NodeId, value: f64) -> bool {
     let constant = graph.as_const(repeated(graph, node));
     constant.and_then(Const::as_float).is_some_and(|found| found.to_bits() == value.to_bits())
 }
 
-/// A whole number in every element.
+/// Whether every element is a whole number.
 fn is_whole(graph: &Graph, node: NodeId) -> bool {
     graph.as_const(repeated(graph, node)).and_then(Const::as_whole).is_some()
 }
@@ -57,11 +57,11 @@ fn is_pair(a: &[NodeId; 2], b: &[NodeId; 2]) -> bool {
     a == b || a[0] == b[1] && a[1] == b[0]
 }
 
-/// Nodes that a number is followed through.
+/// The most nodes to follow.
 const STEPS: usize = 32;
 
-/// Certainly no nan: an integer, or what was one, or a finite constant or a sum of such, with other constants added or
-/// multiplied. It may be infinite.
+/// Whether a value is certainly not nan: a cast integer, a finite constant or a sum of such, with other constants added
+/// or multiplied. It may be infinite.
 fn is_number(graph: &Graph, node: NodeId) -> bool {
     let mut below = node;
     let finite = |node: NodeId| {
@@ -73,7 +73,7 @@ fn is_number(graph: &Graph, node: NodeId) -> bool {
         if !dtype.is_float() || finite(below).is_some() {
             return true;
         }
-        // Some of the small floats have no infinity.
+        // Some small floats have no infinity and overflow to nan.
         if dtype.size() == 1 {
             return false;
         }
@@ -82,7 +82,7 @@ fn is_number(graph: &Graph, node: NodeId) -> bool {
             (Op::Add, &[x, c]) if finite(c).is_some() => x,
             (Op::Mul, &[x, c]) if finite(c).is_some_and(|factor| factor != 0.0) => x,
             (op, &[source, ..]) if op.is_view() => source,
-            // The sum of what has one sign.
+            // A sum of terms of one sign.
             (Op::Reduce, &[terms]) if matches!(graph.arg(below), Arg::Reduce { op: Op::Add, .. }) => {
                 return finite(graph.viewed(terms)).is_some();
             }
@@ -92,7 +92,7 @@ fn is_number(graph: &Graph, node: NodeId) -> bool {
     false
 }
 
-/// A quotient by a power of two is a product, exactly, as long as the reciprocal is a normal number.
+/// Division by a power of two is an exact multiplication, if the reciprocal is a normal number.
 fn by_power_of_two(graph: &mut Graph, x: NodeId, c: NodeId) -> Option<NodeId> {
     let constant = graph.as_const(c)?;
     let value = constant.as_float()?;
@@ -101,7 +101,7 @@ fn by_power_of_two(graph: &mut Graph, x: NodeId, c: NodeId) -> Option<NodeId> {
         return None;
     }
     let reciprocal = Const::float(constant.dtype, 1.0 / value);
-    // A narrow type may not hold the reciprocal.
+    // The reciprocal may not be representable in a narrow type.
     if reciprocal.as_float() != Some(1.0 / value) {
         return None;
     }

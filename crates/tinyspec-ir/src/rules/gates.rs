@@ -1,4 +1,4 @@
-//! Gates of reads and writes: those that min_max decides vanish (SEMANTICS, "Indexing is memory-safe").
+//! Gates of reads and writes: those that min_max decides are removed (SEMANTICS, "Indexing is memory-safe").
 
 use crate::{Builder, DType, Graph, NodeId, Op};
 

@@ -1,5 +1,5 @@
-//! Sums and products of integers: ring laws, which hold under wrapping too. An index does not wrap: where a constant would, the
-//! expression stays as it is.
+//! Sums and products of integers: ring laws, which also hold for wrapping arithmetic. An index does not wrap: if a
+//! constant would, the expression is unchanged.
 
 use super::pattern::{alu, bounds, exact, fold, int, is_index, is_int, repeated};
 use super::terms::{sum, terms};
@@ -61,7 +61,7 @@ fn out_of_order(graph: &Graph, a: NodeId, b: NodeId) -> bool {
     match (is_const(a), is_const(b)) {
         (true, false) => true,
         (false, true) | (true, true) => false,
-        // Only integers are put in order: a float node keeps the order its user wrote.
+        // Only integers are reordered: a float node keeps the order that its user wrote.
         _ => is_int(graph, a) && rank(graph, a) > rank(graph, b),
     }
 }
@@ -71,7 +71,7 @@ fn rank(graph: &Graph, node: NodeId) -> (bool, NodeId) {
     (graph.op(node) != Op::Add, term(graph, node))
 }
 
-/// What a product with a constant is a multiple of.
+/// The other factor of a product with a constant.
 fn term(graph: &Graph, node: NodeId) -> NodeId {
     match graph.op(node) {
         Op::Mul if graph.as_int(graph.source(node, 1)).is_some() => graph.source(node, 0),
@@ -95,10 +95,10 @@ fn affine(graph: &mut Graph, x: NodeId, factor: i128, summand: i128) -> Option<N
     alu(graph, Op::Add, product, summand)
 }
 
-/// How far into a sum equal terms are looked for: each Add of a long chain pays for it.
+/// The most terms to search for equal ones, which each Add of a long chain repeats.
 const NEAR_TERMS: usize = 16;
 
-/// A sum of sums that hold the same term more than once.
+/// Combines equal terms of a sum.
 fn combined(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
     let is_sum = |&source: &NodeId| graph.op(source) == Op::Add || graph.op(term(graph, source)) == Op::Add;
     if !graph.sources(node).iter().any(is_sum) {

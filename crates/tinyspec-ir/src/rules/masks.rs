@@ -1,9 +1,10 @@
-//! Products with a mask, `x · [c]`, as choices: what the lowering makes gathers, windows and sums at places of.
+//! Products with a mask, `x · [c]`, as selects, which lowering turns into gathers, windows and scatters.
 //!
-//! Of integers it is one. Of floats it is not: an infinity or a nan of x stays where the mask is 0, and of a negative number
-//! a -0. What was an integer before is neither. What else is finite only the user knows (the permission `finite`); but
-//! a sum of products tells it by counting: it is a nan where more of its x are infinite or nan than the mask chooses. Where
-//! positions are chosen, both counts are cheap: one is the same for all masks, the other as the sum itself.
+//! For integers this is exact. For floats it is not: where the mask is 0, an infinity or nan in x gives nan, and a
+//! negative number gives -0. Values converted from integers are neither. Otherwise only the user knows that values are
+//! finite (the permission `finite`), except in a sum of products, where counting decides: it is nan if more of its x
+//! are infinite or nan than the mask selects. If the mask selects by position, both counts are cheap: one is shared by
+//! all masks, the other is computed like the sum itself.
 
 use super::boolean::and;
 use super::choices::{Choice, expanded};
@@ -46,7 +47,7 @@ rules! {
     }
 }
 
-/// `x · m` as a choice, where m is a constant or 0.
+/// `x · m` as a select, where m is a constant or 0.
 fn chosen(graph: &mut Graph, x: NodeId, m: NodeId, is_zero: fn(Const) -> bool) -> Option<NodeId> {
     let (mask, by) = mask(graph, m, is_zero)?;
     let x = times(graph, x, by)?;
@@ -75,7 +76,7 @@ fn is_some_zero(number: Const) -> bool {
     is_zero(number) || number.as_float() == Some(0.0)
 }
 
-/// The condition of a number that is 0 elsewhere, and the finite constant that it is where the condition holds.
+/// A number as a mask: its condition, and the finite constant where that holds; it is 0 elsewhere.
 fn mask(graph: &mut Graph, number: NodeId, is_zero: fn(Const) -> bool) -> Option<(NodeId, Const)> {
     let Choice { condition, yes, no } = Choice::of(graph, number)?;
     let (mask, by) = match (is_zero(yes), is_zero(no)) {
@@ -86,7 +87,7 @@ fn mask(graph: &mut Graph, number: NodeId, is_zero: fn(Const) -> bool) -> Option
     by.as_float().is_none_or(f64::is_finite).then_some((mask, by))
 }
 
-/// The least value of a float that is certainly finite: a constant, one of two, or what was an integer before.
+/// The least value of a float that is certainly finite: a constant, a choice of two, or a cast integer.
 fn least(graph: &Graph, x: NodeId) -> Option<f64> {
     let mut below = x;
     while matches!(graph.op(below), Op::Reshape | Op::Expand | Op::Permute | Op::Flip | Op::Shrink) {
@@ -95,7 +96,7 @@ fn least(graph: &Graph, x: NodeId) -> Option<f64> {
     let constant = |node: NodeId| {
         let value =
             graph.as_const(repeated(graph, node)).and_then(Const::as_float).filter(|value| value.is_finite())?;
-        // Below 0 lies -0 too.
+        // -0 counts as negative.
         Some(if value.is_sign_negative() { value.min(-f64::MIN_POSITIVE) } else { value })
     };
     match (graph.op(below), graph.sources(below)) {
@@ -117,7 +118,7 @@ fn is_sum(graph: &Graph, node: NodeId) -> bool {
     matches!(graph.arg(node), Arg::Reduce { op: Op::Add, .. }) && graph.sources(node).len() == 1
 }
 
-/// The terms of a sum: x times a number where a mask holds, cast to what they are summed in.
+/// The terms of a sum: x times a number where a mask holds, cast to the accumulator's dtype.
 struct Product {
     x: NodeId,
     by: Const,
@@ -126,7 +127,7 @@ struct Product {
     casts: SmallVec<[DType; 2]>,
 }
 
-/// Factors that masks are looked for among.
+/// The most factors to search for masks.
 const FACTORS: usize = 32;
 
 impl Product {
@@ -145,7 +146,7 @@ impl Product {
             let Some(((mask, by), other)) = right.or_else(|| Some((mask(graph, a, is_some_zero)?, b))) else { break };
             all = Some(match all {
                 None => (mask, by),
-                // Times another number x may be infinite where only one of the masks holds.
+                // Multiplied by another number, x may become infinite where only one of the masks holds.
                 Some(_) if by != one => break,
                 Some((others, scale)) => (and(graph, others, mask)?, scale),
             });
@@ -155,7 +156,7 @@ impl Product {
         Some(Product { x, by, mask, casts })
     }
 
-    /// The sum of what the mask chooses, as `node` sums the products.
+    /// The sum of the selected terms, reduced like `node`.
     fn sum(&self, graph: &mut Graph, node: NodeId) -> Option<NodeId> {
         let x = times(graph, self.x, self.by)?;
         let mut terms = masked(graph, self.mask, x)?;
@@ -171,10 +172,10 @@ fn again(graph: &mut Graph, node: NodeId, terms: NodeId) -> Option<NodeId> {
     graph.add(Op::Reduce, &[terms], graph.arg(node).clone()).ok()
 }
 
-/// Masks of one x from which on it is worth to count what of it is not finite.
+/// The least number of masks of one x for which counting its non-finite elements pays.
 const MASKS_OF_ONE: i64 = 32;
 
-/// The axes along which there are many sums of the same x, where the mask says by positions what each of them takes.
+/// The axes along which there are many sums of the same x, if the mask selects terms by position.
 fn chooses(graph: &mut Graph, node: NodeId, product: &Product) -> Option<Axes> {
     let Arg::Reduce { axes, .. } = graph.arg(node).clone() else { return None };
     let shape = graph.props(graph.source(node, 0)).shape.clone();
@@ -184,7 +185,7 @@ fn chooses(graph: &mut Graph, node: NodeId, product: &Product) -> Option<Axes> {
     let is_summed = |axis: &u32| axes.contains(axis);
     let once: Axes = (0..shape.len() as u32).filter(|axis| !is_summed(axis) && !own.contains(axis)).collect();
     let masks = once.iter().map(|&axis| most(axis as usize)).fold(1, i128::saturating_mul);
-    // Counts of 32 bits.
+    // Counts must fit in 32 bits.
     let terms = axes.iter().map(|&axis| most(axis as usize)).fold(1, i128::saturating_mul);
     if !graph.dtype(product.x).is_float()
         || least(graph, product.x).is_some()
@@ -197,11 +198,11 @@ fn chooses(graph: &mut Graph, node: NodeId, product: &Product) -> Option<Axes> {
         let &[a, b] = graph.sources(condition) else { return false };
         let is_ramp = |side: NodeId| is_ramp(graph, side);
         match graph.op(condition) {
-            // Where the positions are, or whose the sums are.
+            // A position equals a datum, or a result's own position.
             Op::CmpNe if !holds => {
                 is_ramp(a) && !along(graph, a).is_empty() || is_ramp(b) && !along(graph, b).is_empty()
             }
-            // A window that moves on from sum to sum.
+            // A window that moves from sum to sum.
             Op::CmpLt => {
                 let sums = |side: NodeId| along(graph, side).iter().any(is_summed);
                 is_ramp(a) && is_ramp(b) && sums(a) != sums(b)
@@ -212,10 +213,10 @@ fn chooses(graph: &mut Graph, node: NodeId, product: &Product) -> Option<Axes> {
     conjuncts(graph, product.mask, true).iter().any(is_choice).then_some(once)
 }
 
-/// Nodes that a ramp is looked for among.
+/// The most nodes to search for a ramp.
 const RAMP: usize = 64;
 
-/// A number of its position alone: counted, shifted, stretched and viewed.
+/// Whether a number depends on its position alone: a ramp, possibly shifted, scaled or viewed.
 fn is_ramp(graph: &Graph, node: NodeId) -> bool {
     let mut stack: SmallVec<[NodeId; 8]> = SmallVec::from_iter([node]);
     for _ in 0..RAMP {
@@ -230,7 +231,8 @@ fn is_ramp(graph: &Graph, node: NodeId) -> bool {
     false
 }
 
-/// The sum of what the mask chooses, and a nan where more is not finite than that. Along the axes `once` x is the same.
+/// The sum of the selected terms, or nan if more of x is non-finite than is selected. x is constant along the axes
+/// `once`.
 fn counted(graph: &mut Graph, node: NodeId, product: Product, once: &[u32]) -> Option<NodeId> {
     let sum = product.sum(graph, node)?;
     let (x, mask) = (product.x, product.mask);

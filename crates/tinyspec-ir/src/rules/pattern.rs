@@ -26,7 +26,7 @@ macro_rules! rules {
     };
 }
 
-/// Binds the names of a pattern, or leaves the rule.
+/// Binds the names of a pattern, or returns from the rule.
 macro_rules! bind {
     ($g:ident, $node:expr, (Const)) => {};
     ($g:ident, $node:expr, ($op:ident $($pattern:tt)*)) => {
@@ -68,7 +68,7 @@ pub(super) fn int(graph: &mut Graph, like: NodeId, value: i128) -> NodeId {
     graph.constant(Const::int(dtype, value))
 }
 
-/// `value` as a constant of the dtype of `like`, which wraps; an index is exact, so none where it would.
+/// `value` as a constant of the dtype of `like`, which wraps; `None` for an index out of range, which may not wrap.
 pub(super) fn exact(graph: &mut Graph, like: NodeId, value: i128) -> Option<NodeId> {
     let is_lost = graph.dtype(like) == DType::Index && i64::try_from(value).is_err();
     (!is_lost).then(|| int(graph, like, value))
@@ -79,12 +79,12 @@ pub(super) fn bounds(graph: &Graph, node: NodeId) -> Option<(i128, i128)> {
     graph.props(node).interval.int()
 }
 
-/// Integers (not bools) of unbounded or wrapping kind: ring laws hold for them.
+/// Whether it is an integer, not a bool: ring laws hold for it.
 pub(super) fn is_int(graph: &Graph, node: NodeId) -> bool {
     graph.dtype(node).is_int()
 }
 
-/// A mathematical integer: division laws need that nothing wraps.
+/// Whether it is a mathematical integer: division laws require that nothing wraps.
 pub(super) fn is_index(graph: &Graph, node: NodeId) -> bool {
     graph.dtype(node) == DType::Index
 }
@@ -106,7 +106,7 @@ pub(super) fn folded(graph: &mut Graph, node: NodeId, constant: Const) -> Option
     graph.add(Op::Expand, &[value, shape], Arg::None).ok()
 }
 
-/// All sources are constants, each of them in every element: so is the value of the node.
+/// Folds a node whose sources are all constants.
 pub(super) fn fold(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
     let constant = |&source: &NodeId| graph.as_const(repeated(graph, source));
     let operands: Option<Vec<Const>> = graph.sources(node).iter().map(constant).collect();

@@ -1,4 +1,4 @@
-//! Reduces: nested ones in another order, and terms or results that need not be computed one by one.
+//! Reduces: nested ones reordered, and terms or results that need not be computed individually.
 
 use crate::masks::{repeated, varies};
 use crate::ops::creation::arange_dim;
@@ -40,7 +40,7 @@ rules! {
     }
 }
 
-/// Reduces once where the results are equal along an axis because the terms do not vary along it.
+/// Reduces once along an axis where all results are equal because the terms do not vary along it.
 fn once(graph: &mut Graph, node: NodeId, x: NodeId) -> Option<NodeId> {
     let reduced = axes(graph, node)?;
     let shape = graph.props(x).shape.clone();
@@ -61,7 +61,7 @@ fn once(graph: &mut Graph, node: NodeId, x: NodeId) -> Option<NodeId> {
     movement::expand(graph, results, &shape).ok()
 }
 
-/// Each result has one term. Its loop would be none, but everything that asks for Reduces would take it for one.
+/// Whether each result has a single term. It needs no loop, but later stages would treat it as a reduction.
 fn is_of_one(graph: &Graph, node: NodeId) -> bool {
     let is_short = |axes: Axes| {
         let shape = &graph.props(graph.source(node, 0)).shape;
@@ -113,13 +113,13 @@ fn union(a: Axes, b: Axes) -> Axes {
     all
 }
 
-/// `x` reduced along `axes` in one go, as `node` does it.
+/// `x` reduced along `axes` at once, by the op of `node`.
 fn reduced(graph: &mut Graph, node: NodeId, x: NodeId, axes: Axes) -> Option<NodeId> {
     let Arg::Reduce { op, .. } = *graph.arg(node) else { return None };
     graph.add(Op::Reduce, &[x], Arg::Reduce { op, axes }).ok()
 }
 
-/// For each dim of `squeezed`, which of `inner` it is, where only dims of size 1 are gone.
+/// The dim of `inner` for each dim of `squeezed`, if only dims of size 1 were removed.
 fn kept(graph: &Graph, inner: NodeId, squeezed: NodeId) -> Option<Axes> {
     let gone = axes(graph, inner)?;
     let shape = &graph.props(inner).shape;

@@ -1,9 +1,9 @@
-//! What a function that asks to be computed as written is rewritten by (SEMANTICS, "Reduce").
+//! The rules of strict functions, which are computed as written (SEMANTICS, "Reduce").
 
 use crate::{Arg, Builder, DType, Graph, NodeId, Op};
 
 rules! {
-    /// Numbers of bf16 become f32 by way of f64: the same value, which no dot instruction takes for one of bf16.
+    /// bf16 is converted to f32 via f64: the value is the same, but no dot product instruction for bf16 matches.
     STRICT (Exact, "strict", g, node) {
         widened_as_written: (Cast x) if (g.dtype(x), g.dtype(node)) == (DType::BF16, DType::F32) => {
             let wide = g.add(Op::Cast, &[x], Arg::DType(DType::F64)).ok()?;
@@ -12,7 +12,7 @@ rules! {
     }
 }
 
-/// What such a Cast is of.
+/// The operand of such a conversion.
 pub fn widened_as_written(graph: &Graph, node: NodeId) -> Option<NodeId> {
     let inner = |node: NodeId, dtype: DType| {
         (graph.op(node) == Op::Cast && graph.dtype(node) == dtype).then(|| graph.source(node, 0))

@@ -1,9 +1,9 @@
-//! Sums taken apart and put together.
+//! Expands sums into terms, and rebuilds them.
 
 use super::pattern::{alu, exact};
 use crate::{Graph, NodeId, Op};
 
-/// About `most` terms of a sum, each with its coefficient; what is left of a longer sum is a term of its own.
+/// About `most` terms of a sum, each with its coefficient; the rest of a longer sum is one term.
 pub(super) fn terms(graph: &Graph, x: NodeId, most: usize) -> Vec<(NodeId, i128)> {
     let mut found = Vec::new();
     let mut stack = vec![(x, 1i128)];

@@ -1,4 +1,4 @@
-//! Text → graph. Every node goes through `derive`, so what parses is well-formed.
+//! Parses text into a graph. Every node goes through `derive`, so the result is well-formed.
 
 use crate::op::ArgKind;
 use crate::{AddrSpace, Arg, AxisType, Builder, Const, DType, Device, Error, ErrorKind, Graph, NodeId, Op, Result};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// The graph that `text` describes, and its roots.
 ///
 /// # Errors
-/// Names the line, and what was expected there; or what [`crate::derive()`] refuses.
+/// Names the line and what was expected there; or the error of [`crate::derive()`].
 pub fn parse(text: &str) -> Result<(Graph, Vec<NodeId>)> {
     let mut graph = Graph::new();
     let mut names: FxHashMap<u32, NodeId> = FxHashMap::default();
@@ -75,7 +75,7 @@ impl<'a> Line<'a> {
         if self.take(token) { Ok(()) } else { Err(self.error(format!("expected `{token}` before `{}`", self.rest))) }
     }
 
-    /// The next word: what stands before a blank or a bracket.
+    /// The next word, up to a blank or a bracket.
     fn word(&mut self) -> &'a str {
         let end = self.rest.find(|c: char| c.is_whitespace() || "[](),;=".contains(c)).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
@@ -122,7 +122,7 @@ impl<'a> Line<'a> {
     }
 
     fn string(&mut self) -> Result<Arc<str>> {
-        // Blanks that follow the quote are the string's own.
+        // Blanks after the quote belong to the string.
         let Some(rest) = self.rest.strip_prefix('"') else {
             return Err(self.error(format!("expected a string before `{}`", self.rest)));
         };
@@ -171,7 +171,7 @@ impl<'a> Line<'a> {
         Ok(Const::int(dtype, self.number()?))
     }
 
-    /// What stands between the brackets, and the closing one.
+    /// The argument between the brackets, and the closing bracket.
     fn arg(&mut self, op: Op) -> Result<Arg> {
         let arg = match op.info().arg {
             ArgKind::None => return Err(self.error(format!("{op} takes no argument"))),

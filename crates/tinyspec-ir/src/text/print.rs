@@ -1,9 +1,9 @@
-//! Graph → text.
+//! Prints a graph as text.
 
 use crate::{Arg, Builder, Const, DType, Device, Graph, NodeId, dim::show};
 use std::fmt::Write;
 
-/// The nodes that `roots` need, one a line, and the roots.
+/// The nodes that `roots` depend on, one per line, and the roots.
 ///
 /// ```
 /// use tinyspec_ir::{Builder, Const, DType, Graph, text};

@@ -1,21 +1,21 @@
-//! Index arithmetic by trial: the values of some nodes in one iteration of the loops, on one thread.
+//! Evaluates index arithmetic in sample iterations of the loops, on one thread.
 
 use crate::eval::eval_op;
 use crate::{Builder, Const, Graph, Interval, NodeId, Op};
 use smallvec::SmallVec;
 
-/// A loop's variable, or an index of the launch.
+/// A loop variable, or an index of the launch.
 pub(super) struct Counter {
     /// The Range or Special.
     pub node: NodeId,
-    /// How many values it may take.
+    /// The number of its values.
     pub count: u64,
-    /// Of it and of its bound, among the nodes.
+    /// Its position among the nodes, and that of its bound.
     position: usize,
     bound: usize,
 }
 
-/// Some nodes that follow from counters alone.
+/// Nodes that depend on counters alone.
 pub(super) struct Arithmetic<'a> {
     graph: &'a Graph,
     nodes: Vec<NodeId>,
@@ -24,8 +24,8 @@ pub(super) struct Arithmetic<'a> {
 }
 
 impl<'a> Arithmetic<'a> {
-    /// Nothing for what never happens, for vectors, and where data decides: what is in memory may have bounds that a
-    /// kernel by itself does not know.
+    /// `None` for what never happens, for vectors, and if data are involved: values in memory may have bounds that the
+    /// kernel does not state.
     pub fn new(graph: &'a Graph, roots: impl Iterator<Item = NodeId>) -> Option<Arithmetic<'a>> {
         let mut seen = rustc_hash::FxHashSet::default();
         let mut pending: Vec<NodeId> = roots.collect();
@@ -64,13 +64,13 @@ impl<'a> Arithmetic<'a> {
         Some(Arithmetic { graph, nodes, values, counters })
     }
 
-    /// Gives a counter a value.
+    /// Sets a counter.
     pub fn set(&mut self, counter: usize, value: u64) {
         let node = self.counters[counter].node;
         self.values[self.counters[counter].position] = Const::int(self.graph.dtype(node), value as i128);
     }
 
-    /// Computes all nodes; false if there is no such iteration, nothing where the arithmetic has no value.
+    /// Computes all nodes; false if there is no such iteration, `None` if the arithmetic has no value.
     pub fn run(&mut self) -> Option<bool> {
         for (at, &node) in self.nodes.iter().enumerate() {
             if self.graph.op(node).is_elementwise() {
@@ -90,7 +90,7 @@ impl<'a> Arithmetic<'a> {
     }
 }
 
-/// Values of counters, picked so that the first and the last one come as often as all others.
+/// Random values of counters, in which the first and the last one are as frequent as all others together.
 pub(super) struct Dice(u64);
 
 impl Dice {
@@ -110,7 +110,7 @@ impl Dice {
     }
 }
 
-/// The elements of an access: where they begin, and how many they are.
+/// The elements of an access: the first one, and their number.
 pub(super) fn run(graph: &Graph, access: NodeId) -> Option<(NodeId, i128)> {
     let address = graph.source(access, 0);
     match (graph.op(address), graph.sources(address)) {

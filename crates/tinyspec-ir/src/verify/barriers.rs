@@ -1,22 +1,22 @@
-//! Barriers: what the members of a workgroup hand to each other waits for all of them.
+//! Barriers: data passed between members of a workgroup must be protected by one.
 
 use super::order::accesses;
 use super::refuse;
 use crate::{Arg, AxisType, Graph, NodeId, Op, Result};
 use rustc_hash::FxHashMap;
 
-/// How deep indices of one cell are compared.
+/// The greatest depth to which indices are compared.
 const DEPTH: u32 = 64;
 
-/// A kernel in the loops that its author wrote. After Optimize the ends of LOCAL loops are where members wait.
+/// Checks a kernel with the loops that its author wrote. After Optimize, members wait at the ends of LOCAL loops.
 ///
 /// # Errors
-/// Names an access that follows another one of a LOCAL loop, of a cell of another member, without a Barrier between.
+/// Names an access that follows one of another member to the same memory in a LOCAL loop, without a Barrier in between.
 pub fn barriers(graph: &Graph, sink: NodeId) -> Result<()> {
     let live = graph.reachable(&[sink]);
     let accesses = accesses(graph, &live);
     for first in &accesses {
-        // What depends on the access at all, by a Barrier, and out of a LOCAL loop.
+        // Which nodes depend on the access: at all, through a Barrier, and from outside its LOCAL loop.
         let (mut below, mut behind, mut closed) =
             (vec![false; graph.len()], vec![false; graph.len()], vec![false; graph.len()]);
         for &node in &live {
@@ -44,7 +44,7 @@ fn is_local(graph: &Graph, range: NodeId) -> bool {
     matches!(graph.arg(range), Arg::Range { axis: AxisType::Local | AxisType::Warp, .. })
 }
 
-/// The same index of one's own member, in loops of the same size.
+/// Whether two accesses of one member are to the same element, in loops of the same size.
 fn are_one_cell(graph: &Graph, first: NodeId, second: NodeId) -> bool {
     let (first, second) = (graph.source(first, 0), graph.source(second, 0));
     let (left, right) = (graph.sources(first), graph.sources(second));

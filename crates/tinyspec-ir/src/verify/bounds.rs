@@ -1,5 +1,6 @@
-//! Accesses inside of their buffers: by min_max, else by looking for an iteration in which one leaves its buffer though its
-//! gate is true. Few iterations are all tried; of many the ends of the loops and a sample, so nothing sound is refused.
+//! Bounds checks of accesses: by min_max, or else by searching for an iteration in which an access with an open gate is
+//! out of bounds. Small iteration spaces are searched exhaustively; for large ones, the ends of the loops and a sample
+//! are tried, so nothing valid is refused.
 
 use super::access::open_ranges;
 use super::arithmetic::{Arithmetic, Dice};
@@ -8,13 +9,13 @@ use super::refuse;
 use crate::{Builder, Graph, Interval, NodeId, Op, Result};
 use smallvec::SmallVec;
 
-/// So many iterations are tried.
+/// The number of iterations to try.
 const TRIALS: u64 = 1024;
 
 /// Checks the loops and accesses of a kernel whose nodes are `live`.
 ///
 /// # Errors
-/// Names a loop of less than no iterations, or an access and the index at which it leaves its buffer.
+/// Names a loop with a negative trip count, or an access and an index that is out of bounds.
 pub(super) fn bounds(stage: &str, graph: &Graph, root: NodeId, live: &[NodeId]) -> Result<()> {
     let mut known = None;
     for &node in live {
@@ -39,14 +40,14 @@ pub(super) fn bounds(stage: &str, graph: &Graph, root: NodeId, live: &[NodeId]) 
     Ok(())
 }
 
-/// An index, and how many of its values an axis has room for.
+/// An index, and the size of its axis.
 struct Place {
     index: NodeId,
     room: i64,
 }
 
 impl Place {
-    /// For every value of the index.
+    /// Whether every value of the index is in bounds.
     fn is_inside(&self, graph: &Graph) -> bool {
         matches!(graph.props(self.index).interval, Interval::Int(low, high) if low >= 0 && high < self.room as i128)
     }
@@ -74,7 +75,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Nothing where it cannot be tried.
+    /// `None` if it cannot be evaluated.
     fn new(
         graph: &'a Graph,
         gates: SmallVec<[NodeId; 2]>,
@@ -85,7 +86,7 @@ impl<'a> Search<'a> {
         Some(Search { arithmetic: Arithmetic::new(graph, roots)?, places, gates })
     }
 
-    /// The index at which the access leaves its buffer, in words.
+    /// An index at which the access is out of bounds, as text.
     fn run(&mut self) -> Option<String> {
         let counts: SmallVec<[u64; 8]> = self.arithmetic.counters.iter().map(|counter| counter.count).collect();
         let all = counts.iter().try_fold(1u64, |all, &count| all.checked_mul(count));
@@ -111,7 +112,8 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// The index outside in this iteration, if there is one; nothing where the arithmetic has no value.
+    /// The index that is out of bounds in this iteration, if there is one; the outer `None` if the arithmetic has no
+    /// value.
     fn leaves(&mut self) -> Option<Option<i128>> {
         let happens = self.arithmetic.run()?;
         if !happens || self.gates.iter().any(|&gate| self.arithmetic.value(gate) == Some(0)) {

@@ -1,11 +1,11 @@
-//! What must hold for an access to happen: its own gate, and in a Linear the conditions that it stands in.
+//! The conditions of an access: its own gate, and in a Linear those of the enclosing Ifs.
 
 use crate::address::behind_after;
 use crate::{Graph, NodeId, Op};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// Conditions of the instructions of a Linear; none of any other form.
+/// Conditions of the instructions of a Linear; empty for any other form.
 pub(super) struct Conditions(FxHashMap<NodeId, SmallVec<[NodeId; 1]>>);
 
 impl Conditions {
@@ -27,7 +27,7 @@ impl Conditions {
         Conditions(around)
     }
 
-    /// The conditions that a node stands in.
+    /// The conditions of the Ifs around a node.
     pub(super) fn around(&self, node: NodeId) -> &[NodeId] {
         self.0.get(&node).map(SmallVec::as_slice).unwrap_or_default()
     }

@@ -21,7 +21,7 @@ pub fn ranges(graph: &Graph, sink: NodeId) -> Result<()> {
 /// When a node is not allowed at this stage; the error names the first one.
 pub fn loops(graph: &Graph, sink: NodeId) -> Result<()> {
     let live = common("verify ranges", graph, sink)?;
-    // A Reduce's loop may store on the way.
+    // A Reduce's loop may contain stores.
     let is_reduce = |node: &&NodeId| graph.op(**node) == Op::Reduce;
     let reduced = live.iter().filter(is_reduce).flat_map(|&node| &graph.sources(node)[1..]);
     let reduced: FxHashSet<NodeId> = reduced.copied().collect();
@@ -33,7 +33,7 @@ pub fn loops(graph: &Graph, sink: NodeId) -> Result<()> {
         {
             return refuse("verify ranges", graph, node, "closes a reduction Range that no Reduce has");
         }
-        // Ends of other Ranges become one, or none.
+        // Ends of other Ranges may merge or vanish.
         if let (Op::End, &[_, range]) = (graph.op(node), graph.sources(node))
             && matches!(graph.arg(range), Arg::Range { axis: AxisType::Loop, .. })
             && !closed.insert(range)

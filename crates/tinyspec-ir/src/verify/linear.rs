@@ -13,7 +13,7 @@ pub fn linear(graph: &Graph, linear: NodeId) -> Result<()> {
     if graph.op(linear) != Op::Linear {
         return refuse(stage, graph, linear, "the root is a Linear");
     }
-    // For each instruction, the loops and conditions it stands in.
+    // For each instruction, the enclosing loops and conditions.
     let mut scope: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
     let mut open: Vec<NodeId> = Vec::new();
     for &node in graph.sources(linear) {
@@ -21,13 +21,13 @@ pub fn linear(graph: &Graph, linear: NodeId) -> Result<()> {
         for &source in graph.sources(node) {
             match scope.get(&source) {
                 Some(loops) => {
-                    // An effect is over once its loop is; only values live no longer than the loop.
+                    // Effects can be waited for after their loop; values are only live inside it.
                     let is_value = graph.props(source).dtype != crate::DType::Void;
                     if is_value && !open.starts_with(loops) && graph.op(node) != Op::End {
                         return refuse(stage, graph, node, format!("uses %{} outside its loop", source.0));
                     }
                 }
-                // Constants and the shapes made of them need no place in the order.
+                // Constants, and shapes of constants, are not listed.
                 None if is_static(graph, source) => {}
                 None => {
                     return refuse(

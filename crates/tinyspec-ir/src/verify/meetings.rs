@@ -1,7 +1,7 @@
-//! Elements that two accesses come to though nothing says which of them is first: neither the graph nor a loop.
+//! Searches for unordered accesses to the same element: neither the graph nor a loop says which one comes first.
 //!
-//! As bounds are, so are meetings looked for by trying iterations, so nothing sound is refused. Additions by AtomicAdd may
-//! meet; threads of a workgroup are those of [`super::threads`], places that data name are the interpreter's.
+//! Like bounds, conflicts are searched for by trying iterations, so nothing valid is refused. AtomicAdds may conflict;
+//! threads of a workgroup are checked by [`super::threads`], and indices from data by the interpreter.
 
 use super::arithmetic::{Arithmetic, Dice, run};
 use super::conditions::Conditions;
@@ -10,24 +10,24 @@ use crate::{Arg, AxisType, Graph, NodeId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// Most pairs of a kernel that are tried.
+/// The most pairs of accesses to try per kernel.
 const PAIRS: usize = 32;
-/// So often the loops that both accesses stand in are given an iteration.
+/// The number of iterations of the shared loops to try.
 const COMMON: usize = 8;
-/// So many iterations of an access are tried in each, and the one next to it in some loop.
+/// The number of iterations of an access to try in each of these, and a neighbour of each in some loop.
 const TRIALS: usize = 16;
 
-/// How the accesses of a kernel may meet.
+/// The search for conflicts between the accesses of a kernel.
 pub(super) struct Meetings<'a> {
     graph: &'a Graph,
     open: &'a FxHashMap<NodeId, Vec<NodeId>>,
     conditions: &'a Conditions,
-    /// Workgroups, which go through the kernel at the same time.
+    /// The indices of workgroups, which run concurrently.
     groups: Vec<NodeId>,
     pairs_left: usize,
 }
 
-/// What an access comes to in an iteration: its first element, and the iteration of the parallel loops.
+/// An access in an iteration: its first element, and the iteration of the parallel loops.
 type Visit = (i128, SmallVec<[u64; 4]>);
 
 impl<'a> Meetings<'a> {
@@ -42,7 +42,8 @@ impl<'a> Meetings<'a> {
         Meetings { graph, open, conditions, groups, pairs_left: PAIRS }
     }
 
-    /// Two accesses that the graph does not order come to one element, in one iteration of the loops that they share.
+    /// Whether two accesses that the graph does not order are to the same element, in the same iteration of their
+    /// shared loops.
     pub fn unordered(&mut self, first: NodeId, second: NodeId) -> bool {
         let others = self.around(second);
         let shared: Vec<NodeId> = self
@@ -53,14 +54,14 @@ impl<'a> Meetings<'a> {
         self.tried(first, second, &shared, false)
     }
 
-    /// Two accesses come to one element in different iterations of a parallel loop, or of the launch.
+    /// Whether two accesses are to the same element in different iterations of a parallel loop, or of the launch.
     pub fn between_iterations(&mut self, first: NodeId, second: NodeId) -> bool {
         let others = self.around(second);
         let is_shared = |&range: &NodeId| self.is_parallel(range) && others.contains(&range);
         self.around(first).iter().any(is_shared) && self.tried(first, second, &[], true)
     }
 
-    /// Loops and the launch's workgroups.
+    /// The loops around an access, and the launch's workgroups.
     fn around(&self, access: NodeId) -> Vec<NodeId> {
         let open = self.open.get(&access).into_iter().flatten();
         open.chain(&self.groups).copied().collect()
@@ -77,7 +78,7 @@ impl<'a> Meetings<'a> {
         self.tries(first, second, shared, apart).unwrap_or(false)
     }
 
-    /// Nothing where it cannot be tried.
+    /// `None` if it cannot be evaluated.
     fn tries(&self, first: NodeId, second: NodeId, shared: &[NodeId], apart: bool) -> Option<bool> {
         let mut dice = Dice::new();
         let mut sides = [Side::new(self, first)?, Side::new(self, second)?];
@@ -124,7 +125,7 @@ impl<'a> Side<'a> {
         self.arithmetic.counters.iter().find(|counter| counter.node == range).map_or(1, |counter| counter.count)
     }
 
-    /// Iterations by chance, those of the `common` loops being given, and their neighbours.
+    /// Random iterations and their neighbours, for given iterations of the `common` loops.
     fn visit(
         &mut self,
         meetings: &Meetings,

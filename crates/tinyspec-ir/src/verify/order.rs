@@ -1,7 +1,7 @@
-//! Effects in order: whoever touches a place that another writes comes after it or before it in the graph.
+//! Ordering of effects: if two accesses are to the same element and one writes, the graph must order them.
 //!
-//! The order is what the graph says, by values and by After; the linear order only follows it. So an After that is
-//! missing is found even where the list happens to be right.
+//! The order is that of the graph, by values and by After; the linear order only refines it. So a missing After is
+//! found even if the list happens to be right.
 
 use super::access::{gcd, open_ranges};
 use super::conditions::Conditions;
@@ -23,7 +23,7 @@ pub(super) struct Access {
 /// Checks a kernel of any form, whose nodes are `live`, sources before users.
 ///
 /// # Errors
-/// Names the access that has no place in the order, or that reads what nobody has written.
+/// Names an access that is unordered, or that reads uninitialised memory.
 pub(super) fn order(stage: &str, graph: &Graph, sink: NodeId, live: &[NodeId]) -> Result<()> {
     let accesses = accesses(graph, live);
     let (open, conditions) = (open_ranges(graph, sink), Conditions::new(graph, sink));
@@ -34,7 +34,7 @@ pub(super) fn order(stage: &str, graph: &Graph, sink: NodeId, live: &[NodeId]) -
     for (number, access) in accesses.iter().enumerate() {
         by_memory.entry(access.memory).or_default().push(number);
     }
-    // Which accesses of a block a node depends on.
+    // The accesses of a batch that each node depends on.
     let mut below = vec![0u64; graph.len()];
     for (block, firsts) in accesses.chunks(64).enumerate() {
         let mut own: FxHashMap<NodeId, u64> = FxHashMap::default();
@@ -76,7 +76,8 @@ pub(super) fn order(stage: &str, graph: &Graph, sink: NodeId, live: &[NodeId]) -
     Ok(())
 }
 
-/// What an iteration of a parallel loop stores, no other one touches. Elements of one tile are tried by the first of them.
+/// Checks that an iteration of a parallel loop stores nothing that another one accesses. Of the elements of one tile,
+/// only the first is tried.
 fn between_iterations(stage: &str, graph: &Graph, accesses: &[Access], meetings: &mut Meetings) -> Result<()> {
     let in_param = |access: &&Access| graph.op(access.memory) == Op::Param;
     for (number, store) in accesses.iter().enumerate().filter(|(_, access)| access.writes && in_param(access)) {
@@ -93,7 +94,7 @@ fn between_iterations(stage: &str, graph: &Graph, accesses: &[Access], meetings:
     Ok(())
 }
 
-/// A register lives in one iteration of the parallel loops around it.
+/// Checks that a register is used within one iteration of the parallel loops around it.
 fn registers(stage: &str, graph: &Graph, accesses: &[Access], open: &FxHashMap<NodeId, Vec<NodeId>>) -> Result<()> {
     let mut homes: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
     for access in accesses.iter().filter(|access| graph.props(access.memory).addrspace == Some(AddrSpace::Reg)) {
@@ -120,7 +121,7 @@ pub(super) fn accesses(graph: &Graph, live: &[NodeId]) -> Vec<Access> {
         Some(Access { node, memory: graph.memory(graph.source(node, 0))?, writes: op != Op::Load })
     };
     let all: Vec<Access> = live.iter().filter_map(access).collect();
-    // What is only read has no order.
+    // Memory that is only read needs no order.
     let written: rustc_hash::FxHashSet<NodeId> =
         all.iter().filter(|access| access.writes).map(|access| access.memory).collect();
     let is_own = |memory: NodeId| graph.op(memory) == Op::Buffer;
@@ -131,19 +132,19 @@ fn both_add(graph: &Graph, a: &Access, b: &Access) -> bool {
     [a, b].iter().all(|access| graph.op(access.node) == Op::AtomicAdd)
 }
 
-/// Whether two accesses overlap is found out by trying: places of a Param that differ or have conditions, and stores to
-/// places of LOCAL memory that differ.
+/// Whether two accesses must be tried to find out if they overlap: different or conditional addresses in a Param, and
+/// stores to different addresses of LOCAL memory.
 fn may_be_apart(graph: &Graph, conditions: &Conditions, a: &Access, b: &Access) -> bool {
     let differ = graph.source(a.node, 0) != graph.source(b.node, 0);
     let both_write = a.writes && b.writes;
-    // A lane beyond the end of its axis has the address of another row's, and a gate that is off.
+    // A lane beyond the end of its axis has the address of another row, and a closed gate.
     let gated = [a, b].iter().any(|access| access.writes && !conditions.gates(graph, access.node).is_empty());
     let in_param = graph.op(a.memory) == Op::Param && (differ || !both_write || gated);
     in_param || both_write && differ && graph.props(a.memory).addrspace == Some(AddrSpace::Local)
 }
 
-/// Elements of one tile. What both offsets add makes no difference between them; by what else they add, they differ by
-/// multiples of a step, and lie in different parts of it.
+/// Whether two accesses are to different elements of one tile: terms that both offsets share cancel, the others are
+/// multiples of a step, and the accesses are in different parts of that step.
 fn are_side_by_side(graph: &Graph, a: &Access, b: &Access) -> bool {
     let (left, right) = (graph.source(a.node, 0), graph.source(b.node, 0));
     if constants_differ(graph, left, right) {
@@ -162,16 +163,17 @@ fn are_side_by_side(graph: &Graph, a: &Access, b: &Access) -> bool {
     left.starts.iter().all(|left| right.starts.iter().all(|right| are_apart(right - left)))
 }
 
-/// Their offsets differ by a constant.
+/// Whether their offsets differ by a constant.
 fn are_of_one_tile(graph: &Graph, a: &Access, b: &Access) -> bool {
     let places = |access: &Access| Places::of(graph, graph.source(access.node, 0));
     places(a).zip(places(b)).is_some_and(|(a, b)| a.terms == b.terms)
 }
 
-/// Terms of an offset, at most; a sum of more is left alone.
+/// The most terms of an offset to analyse.
 const MOST_TERMS: usize = 64;
 
-/// The elements of an access: a sum of multiples of nodes, a constant for each lane, and how many from there on.
+/// The elements of an access: a sum of multiples of nodes, a constant for each lane, and the number of elements from
+/// there on.
 struct Places {
     terms: FxHashMap<NodeId, i128>,
     starts: SmallVec<[i128; 16]>,
@@ -210,7 +212,7 @@ impl Places {
                 (Op::Mul, &[left, right]) if graph.as_int(right).is_some() => {
                     pending.push((left, factor.checked_mul(graph.as_int(right)?)?));
                 }
-                // Offsets fit the types that they are computed in.
+                // Offsets fit in the types that they are computed in.
                 (Op::Cast, &[value]) if graph.dtype(value).is_int() && graph.dtype(node).size() >= 4 => {
                     pending.push((value, factor));
                 }

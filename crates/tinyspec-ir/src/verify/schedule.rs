@@ -1,10 +1,11 @@
-//! Schedules: Calls that touch the same buffer are ordered, and nobody reads what nobody has written.
+//! Schedules: Calls that access the same buffer must be ordered, and nothing may read uninitialised memory.
 
 use super::refuse;
 use crate::{Arg, Builder, DType, Dim, Graph, NodeId, Op, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A schedule, `Sink(After(Buffer, Call(kernel, buffers…)) …)`; `own` are the buffers that hold nothing before it.
+/// Checks a schedule, `Sink(After(Buffer, Call(kernel, buffers…)) …)`; `own` are the buffers that are uninitialised
+/// before it.
 ///
 /// # Errors
 /// Names the first Call or result that is out of order, or does not fit its kernel.
@@ -45,7 +46,7 @@ pub fn schedule(graph: &Graph, root: NodeId, own: &[NodeId]) -> Result<()> {
     results(stage, graph, root, own, &calls, &touched)
 }
 
-/// The last arguments of a Call: what its kernel takes for named dims.
+/// The last arguments of a Call: the values of its kernel's named dims.
 fn dims(graph: &Graph, call: NodeId) -> Vec<Option<Dim>> {
     let is_dim = |node: &&NodeId| graph.dtype(**node) == DType::Index && graph.props(**node).shape.is_empty();
     let sources = graph.sources(call);
@@ -80,7 +81,7 @@ impl Kernel {
     }
 }
 
-/// The buffer that a state or a part of it is made of.
+/// The buffer behind a state or a part.
 fn leaf(graph: &Graph, mut node: NodeId) -> Option<NodeId> {
     while matches!(graph.op(node), Op::After | Op::Shrink) {
         node = graph.source(node, 0);
@@ -88,13 +89,13 @@ fn leaf(graph: &Graph, mut node: NodeId) -> Option<NodeId> {
     matches!(graph.op(node), Op::Param | Op::Buffer | Op::Binary).then_some(node)
 }
 
-/// What a Call does with a buffer.
+/// An access of a Call to a buffer.
 #[derive(Clone, Copy)]
 struct Touch {
     /// Its number.
     call: usize,
     writes: bool,
-    /// The first element, and the one behind the last.
+    /// The first element, and the one after the last.
     part: (i64, i64),
 }
 
@@ -104,10 +105,10 @@ impl Touch {
     }
 }
 
-/// Calls that touch a buffer, in their order.
+/// The accesses to each buffer, in the order of the Calls.
 type Touched = FxHashMap<NodeId, Vec<Touch>>;
 
-/// The elements of a buffer that an argument is.
+/// The elements of a buffer that an argument covers.
 fn part(graph: &Graph, argument: NodeId) -> (i64, i64) {
     let (mut node, mut start) = (argument, 0i64);
     while matches!(graph.op(node), Op::After | Op::Shrink) {
@@ -148,7 +149,7 @@ fn ordered(stage: &str, graph: &Graph, live: &[NodeId], calls: &[NodeId], touche
     Ok(())
 }
 
-/// Calls are in the order of the graph, so the first one that touches a buffer has nobody before it.
+/// Calls are in the order of the graph, so the first access to a buffer must be a write.
 fn written(stage: &str, graph: &Graph, own: &[NodeId], calls: &[NodeId], touched: &Touched) -> Result<()> {
     let first = |buffer: &NodeId| touched.get(buffer)?.first().copied();
     for buffer in own {
@@ -161,7 +162,7 @@ fn written(stage: &str, graph: &Graph, own: &[NodeId], calls: &[NodeId], touched
     Ok(())
 }
 
-/// What a Call reads is named as the state that the last Call before it left.
+/// Checks that a Call reads the state of the last Call before it that writes.
 fn states(stage: &str, graph: &Graph, calls: &[NodeId], touched: &Touched) -> Result<()> {
     for (number, &call) in calls.iter().enumerate() {
         let buffers = graph.sources(call).len() - dims(graph, call).len();
@@ -184,7 +185,7 @@ fn states(stage: &str, graph: &Graph, calls: &[NodeId], touched: &Touched) -> Re
     Ok(())
 }
 
-/// The Calls that a state comes after.
+/// The Calls behind a state.
 fn chain(graph: &Graph, mut node: NodeId) -> Vec<NodeId> {
     let mut calls = Vec::new();
     while matches!(graph.op(node), Op::After | Op::Shrink) {

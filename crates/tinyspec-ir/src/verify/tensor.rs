@@ -3,7 +3,7 @@
 use super::refuse;
 use crate::{Arg, Category, Graph, NodeId, Op, Result};
 
-/// A graph of tensors, as users and traces build it.
+/// Checks a tensor graph, as users and traces build it.
 ///
 /// # Errors
 /// When a node is not allowed at this stage; the error names the first one.

@@ -1,8 +1,8 @@
-//! Threads of a workgroup: what they hand to each other waits for all of them at a Barrier, and to every Barrier come
-//! all of them.
+//! Threads of a workgroup: data passed between them must be protected by a Barrier, and every Barrier must be reached
+//! by all of them.
 //!
-//! As bounds are, so are meetings looked for by trying: two threads that come to one element in the same iteration of
-//! the loops around, or in one after the other, with no Barrier between. Nothing sound is refused.
+//! Like bounds, conflicts are searched for by trying iterations: two threads that access the same element in the same
+//! iteration of the enclosing loops, or in successive ones, without a Barrier in between. Nothing valid is refused.
 
 use super::access::open_ranges;
 use super::arithmetic::{Arithmetic, Dice, run};
@@ -13,15 +13,15 @@ use crate::special::SpecialIndex;
 use crate::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 use rustc_hash::FxHashMap;
 
-/// So many iterations of the loops are tried for a pair of accesses.
+/// The number of iterations to try for a pair of accesses.
 const TRIALS: usize = 3;
-/// Most threads of a workgroup that are tried: the first ones along each dimension.
+/// The most threads of a workgroup to try: the first ones along each dimension.
 const THREADS: u64 = 256;
 
 /// Checks a kernel whose indices are Specials and whose nodes are `live`, sources before users.
 ///
 /// # Errors
-/// Names an access that meets another thread's with no Barrier between, or a Barrier that not all threads reach.
+/// Names an access that races with another thread's, or a Barrier that not all threads reach.
 pub(super) fn threads(stage: &str, graph: &Graph, root: NodeId, live: &[NodeId]) -> Result<()> {
     let is_thread = |node: &NodeId| SpecialIndex::of(graph, *node).is_some_and(SpecialIndex::is_thread);
     if !live.iter().any(is_thread) {
@@ -43,7 +43,7 @@ pub(super) fn threads(stage: &str, graph: &Graph, root: NodeId, live: &[NodeId])
     accesses.retain(|access| graph.props(access.memory).addrspace != Some(AddrSpace::Reg));
     let barriers: Vec<NodeId> = live.iter().copied().filter(|&node| graph.op(node) == Op::Barrier).collect();
     for first in &accesses {
-        // What depends on the access at all, and by a Barrier.
+        // Which nodes depend on the access: at all, and through a Barrier.
         let (mut below, mut behind) = (vec![false; graph.len()], vec![false; graph.len()]);
         for &node in live {
             let sources = graph.sources(node);
@@ -60,7 +60,7 @@ pub(super) fn threads(stage: &str, graph: &Graph, root: NodeId, live: &[NodeId])
             let at = second.node.index();
             let follows = second.node == first.node || below[at];
             let mut meets = follows && !behind[at] && meet(graph, first.node, second.node, None, &open, &conditions);
-            // A Barrier that the second waits for in each trip, or that waits for the first.
+            // A Barrier that the second access waits for in each trip, or that waits for the first.
             let passed = |range: NodeId| {
                 let mut inside = barriers.iter().filter(|&&barrier| around(barrier).contains(&range));
                 inside.any(|&barrier| below[barrier.index()] || graph.reachable(&[second.node]).contains(&barrier))
@@ -81,14 +81,15 @@ pub(super) fn threads(stage: &str, graph: &Graph, root: NodeId, live: &[NodeId])
     Ok(())
 }
 
-/// The same for all threads of a workgroup.
+/// Whether a value is the same for all threads of a workgroup.
 pub(super) fn is_uniform(graph: &Graph, node: NodeId) -> bool {
     graph.reachable(&[node]).into_iter().all(|below| {
         !SpecialIndex::of(graph, below).is_some_and(SpecialIndex::is_thread) && graph.op(below) != Op::Load
     })
 }
 
-/// Two threads come to one element: the second in the same iteration as the first, or in the next one of `later`.
+/// Whether two threads access the same element: the second in the same iteration as the first, or in the next one of
+/// `later`.
 fn meet(
     graph: &Graph,
     first: NodeId,
@@ -112,7 +113,7 @@ fn meet(
             .filter(|kind| kind.1.is_some_and(SpecialIndex::is_thread))
             .map(|kind| (kind.0, kind.3))
             .collect();
-        // Also those along dimensions that neither index knows are other threads.
+        // Threads along dimensions that neither index depends on are different threads, too.
         let unknown = (graph.nodes())
             .filter(|&node| SpecialIndex::of(graph, node).is_some_and(SpecialIndex::is_thread))
             .any(|node| !kinds.iter().any(|kind| kind.2 == node) && graph.as_int(graph.source(node, 0)) != Some(1));

@@ -1,13 +1,13 @@
-//! Kernels written by hand, as they come out of a binary: what the macro has shown is asked again.
+//! Verifies kernels written by hand after decoding, repeating the proofs of the macro.
 
 use super::{access, refuse};
 use crate::kernel::WrittenKernel;
 use crate::{Op, Result};
 
-/// A kernel whose accesses are inside of their buffers and whose parallel iterations never meet.
+/// Checks that the accesses of a kernel are in bounds, and that its parallel iterations do not race.
 ///
 /// # Errors
-/// Names the first access of which that cannot be shown. Where parts are the author's word, iterations may meet.
+/// Names the first access for which that cannot be proved. In `unsafe` parts, iterations may race.
 pub fn written(kernel: &WrittenKernel) -> Result<()> {
     if kernel.graph.op(kernel.sink) != Op::Sink {
         return refuse("verify written", &kernel.graph, kernel.sink, "is not a kernel in the form of its author");

@@ -1,14 +1,14 @@
-//! Two iterations that go to the same element: are they one?
+//! Decides whether two iterations that access the same element must be the same iteration.
 //!
-//! The equations say it axis by axis, as in mixed radix: where `c·(a - b)` and a rest smaller than `c` add up to 0, `a` and
-//! `b` are equal. What is left may still be impossible: a sum of even numbers that is odd, or conditions that exclude
-//! each other.
+//! The equations are solved axis by axis, as in mixed radix: if `c·(a - b)` and a rest smaller than `c` add up to 0,
+//! `a` and `b` are equal. The remaining equations may still be impossible: a sum of even numbers that is odd, or
+//! contradictory conditions.
 
 use super::poly::{Poly, Symbol};
 use super::prover::Prover;
 use crate::NodeId;
 
-/// What is known of two iterations that meet.
+/// The facts about two iterations that access the same element.
 pub(super) struct Meeting<'g> {
     pub prover: Prover<'g>,
     /// Sums that are 0.
@@ -16,7 +16,8 @@ pub(super) struct Meeting<'g> {
 }
 
 impl Meeting<'_> {
-    /// A loop among `parallel` whose iterations may be two; none where all of them are one, or nothing meets.
+    /// A loop among `parallel` whose iterations may differ; `None` if they must be the same, or cannot access the same
+    /// element.
     pub fn apart(mut self, parallel: &[NodeId]) -> Option<NodeId> {
         let mut apart: Vec<NodeId> = parallel.to_vec();
         self.solve_quotients();
@@ -45,13 +46,13 @@ impl Meeting<'_> {
         if self.contradicts() { None } else { apart.first().copied() }
     }
 
-    /// The symbols of a loop's variable, in both iterations, after what was found equal.
+    /// The symbols of a loop's variable in both iterations, after merging equal ones.
     fn iterations(&mut self, range: NodeId) -> (Symbol, Symbol) {
         let (mine, other) = (self.prover.range(range, false), self.prover.range(range, true));
         (self.prover.representative(mine), self.prover.representative(other))
     }
 
-    /// What one axis says of a quotient holds in the others.
+    /// Substitutes quotients that one axis determines in the others.
     fn solve_quotients(&mut self) {
         for position in 0..self.zeros.len() {
             let Some((symbol, value)) = self.prover.solve(&self.zeros[position]) else { continue };
@@ -103,13 +104,13 @@ impl Meeting<'_> {
         }
     }
 
-    /// A sum that is never 0: above, below, or not divisible by what all of its terms are.
+    /// Whether a sum is never 0: always above, always below, or not divisible by the common divisor of its terms.
     fn is_impossible(&mut self, zero: usize) -> bool {
         let zero = self.zeros[zero].clone();
         is_indivisible(&zero) || self.prover.holds(&zero.offset(-1)) || self.prover.holds(&zero.negated().offset(-1))
     }
 
-    /// The equations, solved for loop variables too, leave conditions that exclude each other.
+    /// Whether the equations, also solved for loop variables, make the conditions contradictory.
     fn contradicts(&mut self) -> bool {
         let mut zeros = self.zeros.clone();
         let mut facts = self.prover.facts.clone();
@@ -144,7 +145,7 @@ impl Meeting<'_> {
     }
 }
 
-/// The constant is not divisible by what divides all other coefficients.
+/// Whether the constant is not divisible by the common divisor of all other coefficients.
 fn is_indivisible(zero: &Poly) -> bool {
     let constant = zero.0.iter().find(|(monomial, _)| monomial.is_empty()).map_or(0, |(_, &number)| number);
     let others = zero.0.iter().filter(|(monomial, _)| !monomial.is_empty());
@@ -154,7 +155,7 @@ fn is_indivisible(zero: &Poly) -> bool {
     }
 }
 
-/// The greatest common divisor; that of 0 and a number is the number.
+/// The greatest common divisor; of 0 and a number, the number.
 pub fn gcd(a: i128, b: i128) -> i128 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {

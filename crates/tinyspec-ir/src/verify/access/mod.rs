@@ -1,7 +1,7 @@
-//! Kernels written by hand: every access is inside its buffer, and no two iterations of a parallel loop meet.
+//! Verifies kernels written by hand: every access is in bounds, and iterations of parallel loops do not race.
 //!
-//! What is shown holds for all dims. Indices are looked at axis by axis as sums of products of dims and loop variables;
-//! conditions count where they gate the access. The macro asks at compile time, the run time again of what it decodes.
+//! Proofs hold for all dims. Indices are checked axis by axis, as sums of products of dims and loop variables, under
+//! the conditions that gate the access. The macro runs this at compile time, and the library again after decoding.
 
 mod meeting;
 mod poly;
@@ -16,7 +16,7 @@ use poly::Poly;
 use prover::Prover;
 use rustc_hash::FxHashMap;
 
-/// What could not be shown of an access.
+/// A property of an access that could not be proved.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Problem {
     /// The Load, Store or AtomicAdd.
@@ -32,27 +32,27 @@ pub enum ProblemKind {
     BelowZero {
         /// Position of the index.
         axis: usize,
-        /// Its least value, in words.
+        /// Its least value, as text.
         least: Option<String>,
-        /// 64 bits may not hold it, so that it goes round.
+        /// Whether it may wrap at 64 bits.
         wraps: bool,
     },
     /// An index may reach the end of its axis.
     BeyondEnd {
         /// Position of the index.
         axis: usize,
-        /// Its greatest value, in words.
+        /// Its greatest value, as text.
         greatest: Option<String>,
-        /// Elements of the axis, in words.
+        /// The size of the axis, as text.
         size: Option<String>,
-        /// 64 bits may not hold the index, so that it goes round.
+        /// Whether the index may wrap at 64 bits.
         wraps: bool,
     },
     /// Another iteration of a parallel loop may store to the same element.
     Meets {
         /// The store of the other iteration.
         store: NodeId,
-        /// The loop whose iterations meet.
+        /// The loop whose iterations race.
         range: NodeId,
     },
 }
@@ -74,7 +74,7 @@ impl Access {
         self.op != Op::Load
     }
 
-    /// Everything known where the access happens goes to the prover.
+    /// Tells the prover everything known at the access.
     fn facts(&self, prover: &mut Prover, other: bool) {
         for &range in &self.ranges {
             prover.range(range, other);
@@ -87,8 +87,8 @@ impl Access {
     }
 }
 
-/// Everything that cannot be shown of a kernel: in order of the accesses. `name` gives the names of dims and Ranges;
-/// accesses that are `vouched` for may meet others.
+/// Everything that cannot be proved about a kernel, in order of the accesses. `name` gives the names of dims and
+/// Ranges; `vouched` accesses may race.
 pub fn problems(
     graph: &Graph,
     sink: NodeId,
@@ -126,7 +126,7 @@ fn bounds(graph: &Graph, access: &Access, name: &dyn Fn(NodeId) -> Option<String
     }
 }
 
-/// The sum that is shown to be inside, if one is: the one that is written, or what the machine makes of it.
+/// The index that is proved to be in bounds, if one is: the mathematical sum, or its machine value.
 fn index_in_bounds(prover: &mut Prover, index: NodeId, dim: NodeId, other: bool) -> Poly {
     let (written, machine) = (prover.poly(index, other), prover.machine(index, other));
     if written == machine {
@@ -164,7 +164,7 @@ fn accesses(graph: &Graph, sink: NodeId) -> Vec<Access> {
     accesses
 }
 
-/// Ranges that a node depends on and that no End or Reduce below it closes, outer ones first.
+/// The Ranges that a node depends on and that no End or Reduce below it closes, outer ones first.
 pub(super) fn open_ranges(graph: &Graph, sink: NodeId) -> FxHashMap<NodeId, Vec<NodeId>> {
     let mut open: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
     for node in graph.reachable(&[sink]) {

@@ -1,4 +1,4 @@
-//! Polynomials over symbols with whole coefficients: index arithmetic in normal form.
+//! Polynomials over symbols with integer coefficients: index arithmetic in normal form.
 
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -38,7 +38,8 @@ impl Poly {
         }
     }
 
-    /// Sums and products of a few such polynomials stay far from where coefficients end. An index has no larger ones.
+    /// Whether coefficients are so small that sums and products of a few such polynomials cannot overflow. Those of
+    /// indices are.
     pub fn is_small(&self) -> bool {
         self.0.values().all(|coefficient| coefficient.unsigned_abs() < 1 << 40)
     }
@@ -128,7 +129,7 @@ impl Poly {
                 None => rest.0.insert(monomial.clone(), coefficient),
             };
         }
-        // The constant gives what it can.
+        // The constant contributes its quotient.
         let constant = rest.0.remove(&Monomial::new()).unwrap_or(0);
         if by.is_empty() {
             whole = whole.offset(constant.div_euclid(number));
@@ -140,7 +141,7 @@ impl Poly {
     }
 }
 
-/// The symbols of a product without those of another.
+/// The quotient of two products of symbols, if it exists.
 pub(super) fn without(monomial: &Monomial, by: &Monomial) -> Option<Monomial> {
     let mut left = monomial.clone();
     for symbol in by {

@@ -1,7 +1,7 @@
-//! What is always true of index arithmetic, under the bounds of loops and the conditions of gates.
+//! Proves facts about index arithmetic, under the bounds of loops and the conditions of gates.
 //!
-//! A sum of products is at its least where each loop variable is at one of its ends; conditions are taken off it while
-//! that makes it simpler. What cannot be shown within a budget counts as not true.
+//! A sum of products has its minimum where each loop variable is at one of its bounds; conditions are subtracted from
+//! it as long as that makes it simpler. What cannot be proved within a budget counts as false.
 
 mod machine;
 mod words;
@@ -13,22 +13,22 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// What a symbol stands for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Kind {
-    /// A dim, a Range, or a value that is not looked into. The flag: as another iteration sees it.
+    /// A dim, a Range, or an opaque value. The flag says whether it is that of the other iteration.
     Node(NodeId, bool),
     /// The floored quotient of two sums.
     Quotient(Poly, Poly),
-    /// The first sum where the condition holds (all of these are at least 0), else the second. The node that decides,
-    /// as in `Node`: of a condition that is not a comparison of whole numbers nothing else is known.
+    /// The first sum if the condition holds (all of `if_yes` are at least 0), else the second. The node identifies the
+    /// condition, as in `Node`: if it is not a comparison of integers, nothing else is known about it.
     Choice { by: NodeId, other: bool, yes: Poly, if_yes: Vec<Poly>, no: Poly, if_no: Vec<Poly> },
 }
 
-/// Proofs that may be tried for one question.
+/// The most proof attempts per query.
 const BUDGET: u32 = 1_000;
-/// Conditions that are combined in one proof.
+/// The most conditions to combine in one proof.
 const DEPTH: u32 = 3;
 pub(super) struct Prover<'a> {
     graph: &'a Graph,
-    /// Ranges that another iteration has its own value of.
+    /// Ranges whose value differs in the other iteration.
     copied: FxHashSet<NodeId>,
     kinds: Vec<Kind>,
     numbers: FxHashMap<Kind, Symbol>,
@@ -38,14 +38,14 @@ pub(super) struct Prover<'a> {
     last: FxHashMap<Symbol, Poly>,
     /// Positive divisors of quotients.
     divisors: FxHashMap<Symbol, Poly>,
-    /// At least 0.
+    /// Facts: sums that are at least 0.
     pub facts: Vec<Poly>,
     budget: u32,
-    /// Nodes that another iteration has its own value of.
+    /// Whether a node's value may differ in the other iteration.
     ranges_of: FxHashMap<NodeId, bool>,
-    /// Symbols found equal to others.
+    /// Symbols that were proved equal to others.
     merged: FxHashMap<Symbol, Symbol>,
-    /// What is known of [`Prover::machine`].
+    /// A cache of [`Prover::machine`].
     machines: FxHashMap<(NodeId, bool), Poly>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Prover<'a> {
         (symbol, true)
     }
 
-    /// A node depends on a Range that is copied, or on memory that changes.
+    /// Whether a node depends on a copied Range, or on memory that changes.
     fn is_copied(&mut self, node: NodeId) -> bool {
         if let Some(&known) = self.ranges_of.get(&node) {
             return known;
@@ -88,9 +88,9 @@ impl<'a> Prover<'a> {
         depends
     }
 
-    /// The sum that an index scalar stands for, if it is not too large for a machine; `other` as the other iteration sees it.
-    /// Sums and products go round at 64 bits, so what ends inside of a buffer is right whatever it went through; what is
-    /// compared or divided is [`Prover::machine`]'s.
+    /// The value of an index scalar as a mathematical sum; with `other`, in the other iteration. Sums and products wrap
+    /// at 64 bits, so a final value within a buffer is right whatever the intermediate results; comparisons and
+    /// divisions use [`Prover::machine`].
     pub fn poly(&mut self, node: NodeId, other: bool) -> Poly {
         let mut polys: FxHashMap<NodeId, Poly> = FxHashMap::default();
         for below in self.arithmetic_below(node) {
@@ -101,7 +101,7 @@ impl<'a> Prover<'a> {
         polys.remove(&node).unwrap_or_default()
     }
 
-    /// Nodes of index arithmetic, sources first; what is not looked into ends the walk.
+    /// Nodes of index arithmetic, sources first, down to opaque nodes.
     fn arithmetic_below(&self, node: NodeId) -> Vec<NodeId> {
         let mut seen: FxHashSet<NodeId> = FxHashSet::default();
         let mut stack = vec![node];
@@ -156,7 +156,7 @@ impl<'a> Prover<'a> {
                 self.conditions(condition, false, other, &mut if_no);
                 self.choice((condition, other), (source(1), if_yes), (source(2), if_no))
             }
-            // An integer as an index, or an index as an integer that holds all of its values.
+            // An integer cast to an index, or an index cast to an integer type that holds all of its values.
             Op::Cast if is_index && graph.dtype(graph.source(node, 0)).is_int() => source(0),
             Op::Cast if graph.dtype(graph.source(node, 0)) == DType::Index => {
                 match (graph.dtype(node).int_range(), graph.props(graph.source(node, 0)).interval.int()) {
@@ -168,7 +168,7 @@ impl<'a> Prover<'a> {
         }
     }
 
-    /// A symbol for a node that is not looked into, with what its interval says.
+    /// A symbol for an opaque node, with the facts of its interval.
     fn opaque(&mut self, node: NodeId, other: bool) -> Poly {
         let other = other && self.is_copied(node);
         let (symbol, is_new) = self.intern(Kind::Node(node, other));
@@ -192,7 +192,7 @@ impl<'a> Prover<'a> {
         Poly::symbol(symbol)
     }
 
-    /// `a / b`, if `b` is not negative. By 0 it is 0.
+    /// `a / b`, if `b` is not negative. Division by 0 gives 0.
     fn quotient(&mut self, a: Poly, b: Poly) -> Option<Poly> {
         if !self.holds(&b) {
             return None;
@@ -236,7 +236,7 @@ impl<'a> Prover<'a> {
         Poly::symbol(symbol)
     }
 
-    /// What follows from a condition being `truth`.
+    /// The facts implied by a condition being `truth`.
     pub fn conditions(&mut self, condition: NodeId, truth: bool, other: bool, facts: &mut Vec<Poly>) {
         let mut pending = vec![(condition, truth)];
         while let Some((node, truth)) = pending.pop() {
@@ -249,7 +249,7 @@ impl<'a> Prover<'a> {
                     let [a, b] = self.both(node, other);
                     facts.push(if truth { b.minus(&a).offset(-1) } else { a.minus(&b) });
                 }
-                // Not equal, and on one side: at least 1 apart.
+                // Unequal, and ordered: at least 1 apart.
                 (Op::CmpNe, true) if self.is_whole(sources[0]) => {
                     let [a, b] = self.both(node, other);
                     let difference = a.minus(&b);
@@ -274,13 +274,14 @@ impl<'a> Prover<'a> {
         self.graph.dtype(node).is_int()
     }
 
-    /// Is the sum at least 0, always?
+    /// Whether the sum is always at least 0.
     pub fn holds(&mut self, poly: &Poly) -> bool {
         self.budget = BUDGET;
         self.is_impossible() || self.prove(poly, DEPTH)
     }
 
-    /// Whether a fact is false: in a term of an unrolled loop a condition may be a constant, and then nothing happens under it.
+    /// Whether a fact is false: in an unrolled loop a condition may be constant, and code under a false one is never
+    /// executed.
     fn is_impossible(&self) -> bool {
         self.facts.iter().any(|fact| fact.as_constant().is_some_and(|number| number < 0))
     }
@@ -299,7 +300,7 @@ impl<'a> Prover<'a> {
         if let Some((factor, _, divisor, rest)) = self.remainder(poly)
             && self.prove(&divisor.offset(-1), 0)
         {
-            // Each remainder by itself lies between 0 and its divisor.
+            // Each remainder is between 0 and its divisor.
             let least = if factor < 0 { rest.plus(&divisor.offset(-1).times(&Poly::constant(factor))) } else { rest };
             if self.prove(&least, depth.min(1)) {
                 return true;
@@ -334,7 +335,7 @@ impl<'a> Prover<'a> {
         if depth == 0 {
             return false;
         }
-        // A whole number above -1 is not negative: b·e > -b shows e >= 0.
+        // An integer above -1 is not negative: b·e > -b proves e >= 0.
         for symbol in &symbols {
             let Some(divisor) = self.divisors.get(symbol).cloned() else { continue };
             if self.prove(&poly.times(&divisor).plus(&divisor).offset(-1), depth - 1) {
@@ -352,7 +353,7 @@ impl<'a> Prover<'a> {
         false
     }
 
-    /// With more facts for the while.
+    /// Proves something under additional facts.
     fn under(&mut self, facts: &[Poly], prove: impl FnOnce(&mut Self) -> bool) -> bool {
         let before = self.facts.len();
         self.facts.extend_from_slice(facts);
@@ -361,7 +362,7 @@ impl<'a> Prover<'a> {
         result
     }
 
-    /// No coefficient is negative once every symbol is counted from its least value.
+    /// Whether no coefficient is negative once every symbol is offset by its least value.
     fn is_plain(&self, poly: &Poly) -> bool {
         let mut shifted = poly.clone();
         for symbol in poly.symbols() {
@@ -374,7 +375,7 @@ impl<'a> Prover<'a> {
         shifted.0.values().all(|&coefficient| coefficient >= 0)
     }
 
-    /// What a fact may be multiplied by to cancel a term of the sum: not negative.
+    /// The nonnegative factors by which a fact can cancel a term of the sum.
     fn factors(&self, poly: &Poly, fact: &Poly) -> Vec<Poly> {
         let mut factors: Vec<Poly> = Vec::new();
         for (monomial, &number) in fact.0.iter().filter(|(monomial, _)| !monomial.is_empty()) {
@@ -408,7 +409,7 @@ impl<'a> Prover<'a> {
         })
     }
 
-    /// Sums that the facts say are 0.
+    /// Sums that are 0 according to the facts.
     pub fn equalities(&self) -> Vec<Poly> {
         let opposite = |(position, fact): &(usize, &Poly)| self.facts[..*position].contains(&fact.negated());
         self.facts.iter().enumerate().filter(opposite).map(|(_, fact)| fact.clone()).collect()
@@ -420,7 +421,7 @@ impl<'a> Prover<'a> {
         least.chain(self.last.iter().map(|(&symbol, last)| last.minus(&Poly::symbol(symbol)))).collect()
     }
 
-    /// Both are quotients, or the same loop's variable in both iterations: such may turn out equal.
+    /// Whether two symbols may turn out equal: both are quotients, or the same loop's variable in both iterations.
     pub fn are_alike(&self, a: Symbol, b: Symbol) -> bool {
         match (&self.kinds[a as usize], &self.kinds[b as usize]) {
             (Kind::Node(a, _), Kind::Node(b, _)) => a == b,
@@ -429,7 +430,7 @@ impl<'a> Prover<'a> {
         }
     }
 
-    /// What stands for a symbol after merging.
+    /// The representative of a symbol after merging.
     pub fn representative(&self, mut symbol: Symbol) -> Symbol {
         while let Some(&other) = self.merged.get(&symbol) {
             symbol = other;
@@ -437,14 +438,14 @@ impl<'a> Prover<'a> {
         symbol
     }
 
-    /// Two symbols are equal: others that follow.
+    /// Merges two equal symbols; returns the equalities that follow.
     pub fn merge(&mut self, kept: Symbol, gone: Symbol) -> Vec<(Symbol, Symbol)> {
         let value = Poly::symbol(kept);
         self.merged.insert(gone, kept);
         for poly in self.facts.iter_mut().chain(self.last.values_mut()).chain(self.divisors.values_mut()) {
             *poly = poly.substitute(gone, &value);
         }
-        // Quotients of what is now the same.
+        // Quotients whose operands have become equal.
         let mut equal = Vec::new();
         for symbol in 0..self.kinds.len() as Symbol {
             let Kind::Quotient(a, b) = &self.kinds[symbol as usize] else { continue };

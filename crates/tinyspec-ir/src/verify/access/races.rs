@@ -1,7 +1,8 @@
-//! Two iterations of a parallel loop must not meet at an element that one of them stores to.
+//! Checks for data races: two iterations of a parallel loop must not access the same element if one of them stores to
+//! it.
 //!
-//! Let one iteration do the store and another the access, each with variables of its own, and let both go to the same
-//! element: that gives equations, and whether they force the two to be one iteration is decided by `meeting`.
+//! Let one iteration store and another one access, each with its own variables, and let both indices be equal:
+//! `meeting` decides whether the resulting equations force the two to be the same iteration.
 
 use super::meeting::Meeting;
 use super::poly::Poly;
@@ -21,7 +22,7 @@ pub(super) fn races(
     let mut reported: FxHashSet<NodeId> = FxHashSet::default();
     for store in accesses.iter().filter(|access| access.stores()) {
         for access in accesses.iter().filter(|access| access.memory == store.memory) {
-            // Each pair of stores once; a pair of atomic additions is what they are for.
+            // Each pair of stores is checked once; a pair of atomic additions is allowed.
             let pair_seen = access.stores() && access.node < store.node;
             let atomic = access.op == Op::AtomicAdd && store.op == Op::AtomicAdd;
             if pair_seen || atomic || vouched(access.node) || vouched(store.node) || reported.contains(&access.node) {
@@ -50,7 +51,7 @@ fn axis(graph: &Graph, range: NodeId) -> Option<AxisType> {
     }
 }
 
-/// Loops that local loops stand in, and that stand in none: the members of a workgroup go through them together.
+/// Loops around local loops that are in no local loop themselves: the members of a workgroup run them in step.
 fn around_locals(graph: &Graph, sink: NodeId) -> FxHashSet<NodeId> {
     let open = super::open_ranges(graph, sink);
     let is_local = |range: NodeId| axis(graph, range) == Some(AxisType::Local);
@@ -68,7 +69,7 @@ fn around_locals(graph: &Graph, sink: NodeId) -> FxHashSet<NodeId> {
     around
 }
 
-/// The parallel loop of this level whose iterations may meet in the two accesses.
+/// The parallel loop of this level whose iterations may race in the two accesses.
 fn meeting(
     graph: &Graph,
     store: &Access,
@@ -80,10 +81,10 @@ fn meeting(
     let parallel: Vec<NodeId> =
         store.ranges.iter().filter(is_shared).copied().filter(|&range| axis(graph, range) == Some(level)).collect();
     if parallel.is_empty() {
-        // One after the other, or not in parallel at all.
+        // Sequential, or not parallel at all.
         return None;
     }
-    // Loops around a workgroup are in the same iteration for all of its members.
+    // All members of a workgroup are in the same iteration of the loops around it.
     let common = |range: &NodeId| level == AxisType::Local && around_locals.contains(range);
     let all = store.ranges.iter().chain(&access.ranges).copied();
     let copied: FxHashSet<NodeId> = all.filter(|range| !common(range)).collect();

@@ -1,14 +1,14 @@
-//! Indices on a machine: sums and products go round at 64 bits, comparisons and quotients look at what is left.
+//! Machine values of indices: sums and products wrap at 64 bits, and comparisons and quotients see the wrapped values.
 
 use super::super::poly::Poly;
 use super::Prover;
 use crate::{AddrSpace, Builder, DType, NodeId, Op};
 
-/// More elements than any memory has.
+/// An upper bound on the elements of a buffer, beyond any memory.
 const MOST_ELEMENTS: i128 = 1 << 48;
 
 impl Prover<'_> {
-    /// What a machine makes of an index: where 64 bits may not hold it, nothing is known of the result.
+    /// The machine value of an index: if it may wrap at 64 bits, nothing is known about it.
     pub fn machine(&mut self, node: NodeId, other: bool) -> Poly {
         if let Some(known) = self.machines.get(&(node, other)) {
             return known.clone();
@@ -19,12 +19,12 @@ impl Prover<'_> {
         poly
     }
 
-    /// The sum is what 64 bits hold.
+    /// Whether the sum fits in 64 bits.
     fn fits(&mut self, node: NodeId, poly: &Poly) -> bool {
         if !self.overflows(node) {
             return true;
         }
-        // Buffers have less elements than there are bytes, whatever their dims.
+        // Buffers have fewer elements than memory has bytes, whatever their dims.
         let buffers = self.buffers();
         self.under(&buffers, |prover| {
             prover.holds(&Poly::constant(i64::MAX.into()).minus(poly))
@@ -32,7 +32,7 @@ impl Prover<'_> {
         })
     }
 
-    /// The intervals of what it is made of do not say that it fits.
+    /// Whether the intervals of its operands fail to show that it fits.
     fn overflows(&self, node: NodeId) -> bool {
         let graph = self.graph;
         self.arithmetic_below(node).into_iter().any(|node| {
@@ -50,7 +50,7 @@ impl Prover<'_> {
         })
     }
 
-    /// What is known of the sizes of all buffers.
+    /// The facts about the sizes of all buffers.
     fn buffers(&mut self) -> Vec<Poly> {
         let graph = self.graph;
         let is_buffer =
@@ -66,7 +66,7 @@ impl Prover<'_> {
         sizes
     }
 
-    /// The operands of what does not go round at 64 bits.
+    /// The machine values of both operands.
     pub(super) fn both(&mut self, node: NodeId, other: bool) -> [Poly; 2] {
         [0, 1].map(|position| self.machine(self.graph.source(node, position), other))
     }

@@ -1,11 +1,11 @@
-//! What messages say of sums: where they end, and how they read.
+//! Sums in messages: their extreme values, and their text.
 
 use super::super::poly::{Monomial, Poly, Symbol};
 use super::{BUDGET, Kind, Prover};
 use crate::NodeId;
 
 impl Prover<'_> {
-    /// The value at the end of all loops that makes it greatest (or least): a sum of dims, where there is one.
+    /// The greatest (or least) value at the bounds of all loops, which is a sum of dims if possible.
     pub fn extreme(&mut self, poly: &Poly, greatest: bool) -> Poly {
         let mut found = poly.clone();
         while let Some((factor, _, divisor, rest)) = self.remainder(&found) {
@@ -20,7 +20,7 @@ impl Prover<'_> {
             found = found.negated();
         }
         let mut tried: Vec<Symbol> = Vec::new();
-        // The ends of inner loops may name outer ones.
+        // The bounds of inner loops may contain outer variables.
         while let Some(symbol) = found.symbols().into_iter().rev().find(|symbol| !tried.contains(symbol)) {
             tried.push(symbol);
             if self.is_divided(&found, symbol) {
@@ -38,7 +38,7 @@ impl Prover<'_> {
         if greatest { found } else { found.negated() }
     }
 
-    /// The symbol is inside a quotient too, so that it has no end of its own.
+    /// Whether the symbol also occurs inside a quotient, so that it cannot be eliminated separately.
     fn is_divided(&self, poly: &Poly, symbol: Symbol) -> bool {
         poly.symbols().into_iter().any(|other| match &self.kinds[other as usize] {
             Kind::Quotient(a, b) => {
@@ -48,7 +48,7 @@ impl Prover<'_> {
         })
     }
 
-    /// `c`, `a`, `b` and the rest, of a sum that has `c * (a % b)` in it, which is `c * (a - b * (a / b))`.
+    /// `c`, `a`, `b` and the rest of a sum that contains `c * (a % b)`, as `c * (a - b * (a / b))`.
     pub(super) fn remainder(&self, poly: &Poly) -> Option<(i128, Poly, Poly, Poly)> {
         poly.symbols().into_iter().find_map(|symbol| {
             let Kind::Quotient(a, b) = &self.kinds[symbol as usize] else { return None };
@@ -64,7 +64,7 @@ impl Prover<'_> {
         })
     }
 
-    /// A sum in words; `name` gives those of dims and Ranges.
+    /// A sum as text; `name` gives the names of dims and Ranges.
     pub fn show(&self, poly: &Poly, name: &dyn Fn(NodeId) -> Option<String>) -> Option<String> {
         let part = |poly: &Poly| {
             let text = self.show(poly, name)?;
