@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use tinyspec_ir::DType;
 
-/// From where to where an error is underlined.
+/// The source range that an error underlines.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// The first token.
@@ -36,7 +36,8 @@ impl Place {
         Place { start: self.start, end: other.end }
     }
 
-    /// What tells places apart: lines and columns, or, as an editor does not say them, how it shows its spans.
+    /// The key that identifies a place: lines and columns, or the debug text of the spans in an editor, which gives no
+    /// lines.
     fn key(self) -> (usize, usize, usize, usize) {
         if editor::is_asking() {
             let hash =
@@ -54,7 +55,7 @@ impl From<Span> for Place {
     }
 }
 
-/// An identifier of this text, be it a raw one.
+/// An identifier of this text, which may be raw (`r#type`).
 pub fn ident(text: &str) -> Ident {
     match text.strip_prefix("r#") {
         Some(word) => Ident::new_raw(word, Span::call_site()),
@@ -66,20 +67,20 @@ pub fn ident(text: &str) -> Ident {
 #[derive(Default)]
 pub struct Diagnostics {
     errors: Vec<(Place, String)>,
-    /// Expressions that rustc would complain about a second time.
+    /// Expressions whose error is reported here; rustc would report them a second time.
     spoken_for: HashSet<(usize, usize, usize, usize)>,
-    /// What the typed copy writes in another way.
+    /// Expressions that the typed copy rewrites.
     adapted: HashMap<(usize, usize, usize, usize), Adaptation>,
 }
 
-/// What a trace has found out about an expression that plain Rust needs another spelling for.
+/// How the typed copy rewrites an expression that is not plain Rust; the trace knows what it means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Adaptation {
     /// `D as f32`, where `D` is a named dim: a tensor of shape `()`.
     SizeAs(DType),
     /// `D as usize`, where `D` is a named dim: the dim itself.
     Size,
-    /// A list of this length that an array pattern takes apart.
+    /// A list of this length that is destructured by an array pattern.
     Array(usize),
     /// A statement that changes a buffer of a model.
     State,
@@ -92,7 +93,7 @@ pub enum Adaptation {
 }
 
 impl Diagnostics {
-    /// Reports a mistake; one place has one message.
+    /// Reports a mistake; each place gets one message.
     pub fn error(&mut self, place: impl Into<Place>, message: impl Into<String>) {
         let place = place.into();
         if self.errors.iter().all(|(other, _)| other.key() != place.key()) {
@@ -100,7 +101,7 @@ impl Diagnostics {
         }
     }
 
-    /// Reports a mistake that one mention of a name stands for.
+    /// Reports a mistake once, at the first mention of a name.
     pub fn error_once(&mut self, place: Place, message: String) {
         if self.errors.iter().all(|(_, other)| *other != message) {
             self.error(place, message);
@@ -113,12 +114,12 @@ impl Diagnostics {
         self.error(place, message);
     }
 
-    /// An expression that is wrong since a part of it is: the typed copy leaves out all of it.
+    /// An expression that is wrong because a part of it is: the typed copy leaves out the whole.
     pub fn leave_out(&mut self, expression: &impl ToTokens) {
         self.spoken_for.insert(Place::of(expression).key());
     }
 
-    /// Takes over what another pass found.
+    /// Adds what another pass found.
     pub fn extend(&mut self, other: Diagnostics) {
         for (place, message) in other.errors {
             self.error(place, message);
@@ -127,12 +128,12 @@ impl Diagnostics {
         self.adapted.extend(other.adapted);
     }
 
-    /// The typed copy writes this expression in another way.
+    /// Records how the typed copy rewrites this expression.
     pub fn adapt(&mut self, expression: &impl ToTokens, adaptation: Adaptation) {
         self.adapted.insert(Place::of(expression).key(), adaptation);
     }
 
-    /// How the typed copy writes this expression, if not as the user did.
+    /// How the typed copy rewrites this expression, if it does.
     pub fn adaptation(&self, expression: &impl ToTokens) -> Option<Adaptation> {
         if self.adapted.is_empty() { None } else { self.adapted.get(&Place::of(expression).key()).copied() }
     }
@@ -142,12 +143,12 @@ impl Diagnostics {
         self.errors.iter().map(|(place, message)| (*place, message.as_str()))
     }
 
-    /// What was found out, without what was wrong.
+    /// Only the adaptations, without the errors.
     pub fn adaptations(&self) -> Diagnostics {
         Diagnostics { adapted: self.adapted.clone(), ..Diagnostics::default() }
     }
 
-    /// The mistakes that all of these have too.
+    /// The mistakes that all of the others have too.
     pub fn shared_with<'a>(&self, others: impl Iterator<Item = &'a Diagnostics>) -> Diagnostics {
         let mut shared = self.errors.clone();
         for other in others {
@@ -159,27 +160,27 @@ impl Diagnostics {
         Diagnostics { errors: shared, ..Diagnostics::default() }
     }
 
-    /// What is to be left out of the typed copy, without what is wrong.
+    /// What the typed copy leaves out, without the errors.
     pub fn without_errors(&self) -> Diagnostics {
         Diagnostics { errors: vec![], spoken_for: self.spoken_for.clone(), adapted: self.adapted.clone() }
     }
 
-    /// How many mistakes.
+    /// The number of mistakes.
     pub fn count(&self) -> usize {
         self.errors.len()
     }
 
-    /// Is left out of the typed copy.
+    /// Whether the typed copy leaves this expression out.
     pub fn is_spoken_for(&self, expression: &impl ToTokens) -> bool {
         !self.spoken_for.is_empty() && self.spoken_for.contains(&Place::of(expression).key())
     }
 
-    /// Has found nothing.
+    /// Whether nothing was found.
     pub fn is_empty(&self) -> bool {
         self.errors.is_empty()
     }
 
-    /// Takes over what syn or darling found.
+    /// Adds an error of syn or darling.
     pub fn syntax(&mut self, error: syn::Error) {
         for error in error {
             let span = error.span();
@@ -234,7 +235,7 @@ fn write_tokens(tokens: TokenStream, text: &mut String, end: &mut Option<LineCol
                 write(open, group.span_open(), text);
                 let mut inner = Some(group.span_open().end());
                 write_tokens(group.stream(), text, &mut inner);
-                // What is inside ends where it ends.
+                // The inner tokens end where the group ends.
                 let gap = inner.is_some_and(|inner| {
                     let close = group.span_close().start();
                     inner.line == close.line && inner.column < close.column
@@ -250,7 +251,7 @@ fn write_tokens(tokens: TokenStream, text: &mut String, end: &mut Option<LineCol
     }
 }
 
-/// What is said of a size that nothing defines; `owner` is what declares dims, `fn dense` or `struct Dense`.
+/// The message for a size that nothing defines; `owner` is what declares dims, `fn dense` or `struct Dense`.
 pub fn undefined_size(name: &Ident, owner: &str, declared: &[String]) -> String {
     let dims: Vec<&str> = declared.iter().map(String::as_str).collect();
     let dims = [dims.as_slice(), &[&name.to_string()]].concat().join(", ");
@@ -260,7 +261,7 @@ pub fn undefined_size(name: &Ident, owner: &str, declared: &[String]) -> String 
     )
 }
 
-/// What is said of a constant of a model with generics.
+/// The message for a constant of a model with generics.
 pub fn constant_of_self(constant: &syn::Path) -> String {
     format!(
         "`{}` may differ with the sizes of the model: write it as an expression over them, or make it a `const` outside the `impl`",
@@ -268,7 +269,7 @@ pub fn constant_of_self(constant: &syn::Path) -> String {
     )
 }
 
-/// What is said of a dim that no argument can say.
+/// The message for a dim that no argument determines.
 pub fn unbound_dim(dim: &proc_macro2::Ident) -> String {
     format!(
         "nothing binds the dim `{dim}`\nit must be an axis of some parameter, or all that is unknown of one, such as \
@@ -276,7 +277,7 @@ pub fn unbound_dim(dim: &proc_macro2::Ident) -> String {
     )
 }
 
-/// The same of a generic of a model.
+/// The same for a generic of a model.
 pub fn unbound_generic(dim: &proc_macro2::Ident) -> String {
     format!(
         "no tensor of this model has an axis of `{dim}`, and a graph knows sizes only from its tensors\nname it in a field, as in \

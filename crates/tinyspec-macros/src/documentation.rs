@@ -1,4 +1,4 @@
-//! What `cargo doc` and editors show of an item: the Rust that is left has no dims and dtypes, so the documentation has
+//! What `cargo doc` and editors show for an item. The emitted Rust has no dims and dtypes, so the documentation quotes
 //! the signature as it was written.
 
 use crate::editor;
@@ -9,9 +9,9 @@ use syn::{Attribute, Expr, ExprLit, Field, FnArg, ItemStruct, Lit, Meta, PatType
 /// The longest line of a signature.
 const WIDTH: usize = 100;
 
-/// The attributes of an item with `written` in its documentation, and what else there is to say: behind the first paragraph,
-/// which stands in lists of items. Whoever compiles the item sees nothing of it, so lints on missing documentation
-/// say what they always said.
+/// The attributes of an item, with `written` and `more` added to its documentation after the first paragraph, which
+/// lists of items show. Ordinary compilation does not see the addition, so lints on missing documentation work as
+/// before.
 pub fn with(attributes: &[Attribute], written: &str, more: &str) -> TokenStream {
     let text = format!("```text\n{written}\n```{more}");
     // Documentation comments begin with a space.
@@ -22,7 +22,7 @@ pub fn with(attributes: &[Attribute], written: &str, more: &str) -> TokenStream 
     quote!(#(#before)* #section #(#behind)*)
 }
 
-/// After how many attributes the first paragraph of the documentation is over.
+/// The number of attributes up to the end of the documentation's first paragraph.
 fn end_of_first_paragraph(attributes: &[Attribute]) -> usize {
     let (mut has_text, mut in_code) = (false, false);
     for (position, attribute) in attributes.iter().enumerate() {
@@ -69,7 +69,7 @@ fn tail(output: &TokenStream) -> String {
     format!("){}", shown(output))
 }
 
-/// One line, or, where that is too long, one for each part.
+/// On one line, or, if that is too long, one line for each part.
 fn in_lines(head: &str, parts: &[String], tail: &str) -> String {
     let line = format!("{head}{}{tail}", parts.join(", "));
     if line.len() <= WIDTH {
@@ -79,7 +79,7 @@ fn in_lines(head: &str, parts: &[String], tail: &str) -> String {
     format!("{head}\n{parts}{tail}")
 }
 
-/// What callers should know of the options: not where tinyspec is found.
+/// The options that concern callers: all but the path of tinyspec.
 fn shown_options(options: &TokenStream) -> String {
     let mut list: Vec<Vec<TokenTree>> = vec![vec![]];
     for token in options.clone() {
@@ -106,7 +106,7 @@ pub fn of_kernel(
     in_lines(&format!("{dims}fn {name}("), &inputs, &tail(output))
 }
 
-/// `struct Linear<I, O> { weight: Tensor<f32, I, O>, … }`: what of it others see, and to editors all of it.
+/// `struct Linear<I, O> { weight: Tensor<f32, I, O>, … }`: the fields that others can see; editors get all of them.
 pub fn of_struct(item: &ItemStruct) -> String {
     let (name, generics) = (&item.ident, &item.generics);
     let is_private = |visibility: &Visibility| matches!(visibility, Visibility::Inherited);
@@ -137,7 +137,7 @@ pub fn of_field(field: &Field) -> String {
     shown(&quote!(#name: #ty))
 }
 
-/// Tokens of a signature with the spaces that rustfmt would leave: where they stand is known to rustc alone.
+/// Tokens of a signature, spaced as rustfmt would; only rustc knows their original spacing.
 fn shown(tokens: &TokenStream) -> String {
     let mut shown = Shown::default();
     shown.write(tokens.clone());
@@ -147,7 +147,7 @@ fn shown(tokens: &TokenStream) -> String {
 #[derive(Default)]
 struct Shown {
     text: String,
-    /// A number, a name or a `)` stands before: an operator that follows has two sides.
+    /// The last token was a number, a name or a `)`, so an operator that follows is binary.
     behind_operand: bool,
 }
 
@@ -166,7 +166,7 @@ impl Shown {
                 word => self.word(&word.to_string()),
             }
         }
-        // Of a part of a list, the comma is gone that the last one stood beside.
+        // A part of a list has lost its comma, so its last operator still looks joint.
         self.operators(&operator);
     }
 
@@ -178,7 +178,7 @@ impl Shown {
         self.behind_operand = true;
     }
 
-    /// Operators that stand side by side.
+    /// Adjacent operator characters, split into operators.
     fn operators(&mut self, mut text: &str) {
         while !text.is_empty() {
             let long = ["->", "=>", "==", "..=", "..", "::"].into_iter().find(|long| text.starts_with(long));

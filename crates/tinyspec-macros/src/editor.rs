@@ -1,6 +1,6 @@
-//! Who asks for an expansion, and what an editor gets. rustc is to check each body once and report each mistake once; an editor
-//! is to complete half-typed bodies, whatever is wrong with them. So each gets a typed copy of its own. This is decided here
-//! and not by a `cfg` in the expansion, since an editor greys out what a `cfg` excludes.
+//! What rustc and an editor get. rustc should check each body once and report each mistake once; an editor should
+//! complete half-typed bodies, whatever is wrong with them. So each gets its own typed copy. This is decided here and
+//! not by a `cfg` in the expansion, because editors grey out what a `cfg` excludes.
 
 use crate::function::emit::result_type;
 use crate::function::options::Options;
@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use syn::ext::IdentExt;
 use syn::{Block, FnArg, Pat, PatIdent, PatType, Signature, Type};
 
-/// rust-analyzer asks: its server of procedural macros, in a process of its own or not.
+/// Whether rust-analyzer expands the macro: its proc-macro server, in its own process or not.
 pub fn is_asking() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {
@@ -22,26 +22,28 @@ pub fn is_asking() -> bool {
     })
 }
 
-/// Before items that no user names: rust-analyzer leaves them out of its lists. (Within a crate it lists what is `doc(hidden)`.)
+/// An attribute that keeps generated items out of rust-analyzer's lists. (Within a crate it lists `doc(hidden)` items
+/// too.)
 pub fn unlisted() -> Option<TokenStream> {
     is_asking().then(|| quote!(#[unstable(feature = "core_intrinsics", issue = "none")]))
 }
 
-/// What editors alone get: [`body`], emitted by the first expansion, so that it is there even if no callee is found.
+/// Items that only editors get: [`body`], emitted by the first expansion, so that it exists even if a callee is not
+/// found.
 pub fn for_editors(items: impl FnOnce() -> TokenStream) -> TokenStream {
     if is_asking() { items() } else { TokenStream::new() }
 }
 
-/// What rustc alone gets: the typed copy of the last expansion, from which all that is refused is left out, and what is for
-/// its `const` evaluation.
+/// Items that only rustc gets: the typed copy of the last expansion, without what the macro refused, and the checks for
+/// `const` evaluation.
 pub fn for_rustc(items: &[TokenStream]) -> TokenStream {
     if is_asking() { TokenStream::new() } else { quote!(#(#items)*) }
 }
 
-/// The user's body as that of a function whose parameters are theirs, and the dims. It is never called.
+/// A function with the user's parameters, the dims and the user's body. It is never called.
 pub fn body(written: &Signature, options: &Options, signature: &FunctionSignature, block: &Block) -> TokenStream {
     let (unlisted, statements, result) = (unlisted(), &block.stmts, result_type(signature));
-    // A fact names dims too, which lead to where they are declared.
+    // Dims in facts link to their declarations too.
     let generics: Vec<&Ident> = written.generics.type_params().map(|parameter| &parameter.ident).collect();
     let declared = signature.dim_names().into_iter();
     let declared: Vec<Ident> = declared
@@ -65,7 +67,7 @@ pub fn body(written: &Signature, options: &Options, signature: &FunctionSignatur
             _ => quote!(#ident: &::tinyspec::Tensor),
         });
     }
-    // Where types and options name dims, the user can point at them too.
+    // Users can point at dims in types and options too.
     let (inputs, output, given) = (&written.inputs, &written.output, &options.written);
     let mut uses = vec![];
     named(quote!(#inputs #output #given), &declared, &mut uses);
@@ -97,7 +99,7 @@ pub fn body(written: &Signature, options: &Options, signature: &FunctionSignatur
     }
 }
 
-/// The words among `tokens` that are dims.
+/// The identifiers among `tokens` that are dims.
 fn named(tokens: TokenStream, dims: &[Ident], uses: &mut Vec<Ident>) {
     for token in tokens {
         match token {
@@ -108,14 +110,14 @@ fn named(tokens: TokenStream, dims: &[Ident], uses: &mut Vec<Ident>) {
     }
 }
 
-/// A name of the user's where they did not write it. rustc shows errors there; to an editor it is not what the user
-/// points at: each place that a token of theirs is followed to would be shown, as one more definition.
+/// A user's name in generated code. rustc reports errors at the user's token. An editor must not link the two: every
+/// generated use would be listed as one more definition.
 pub fn aside(tokens: &impl ToTokens) -> TokenStream {
     let tokens = tokens.to_token_stream();
     if is_asking() { anywhere(tokens) } else { tokens }
 }
 
-/// Where something hangs that is generated for what stands at `place`: as with [`aside`].
+/// The span of items generated for what is at `place`; see [`aside`].
 pub fn aside_of(place: Span) -> Span {
     if is_asking() { Span::call_site() } else { place }
 }

@@ -1,18 +1,18 @@
-//! Items whose parts are no Rust yet. rustc has said so, and more than once would be too much: a body that cannot be read is
-//! left out, and what is around it stays for callers and editors.
+//! Items whose parts are not valid Rust yet. rustc has reported that, so it is not reported again: a body that cannot
+//! be parsed is left out, and the rest stays for callers and editors.
 
 use crate::function::ungroup::{self, Item};
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::quote;
 use syn::parse::Parser;
 
-/// An item of ours that came along, without what cannot be read: an editor gives the attribute a body that it has mended,
-/// and later expansions the body as it is.
+/// Parses an item that an earlier expansion passed on, without what cannot be parsed: an editor repairs the body for
+/// the attribute, but not for later expansions.
 pub fn parse<T: Item>(item: TokenStream) -> syn::Result<T> {
     ungroup::parse(item.clone()).or_else(|_| ungroup::parse(without_bodies(item)))
 }
 
-/// A function or an `impl` block without the bodies that cannot be read.
+/// A function or an `impl` block without the bodies that cannot be parsed.
 pub fn without_bodies(item: TokenStream) -> TokenStream {
     let mut tokens: Vec<TokenTree> = item.into_iter().collect();
     let is_block = tokens.iter().any(|token| matches!(token, TokenTree::Ident(word) if word == "impl"))
@@ -45,7 +45,7 @@ fn mended_body(body: &Group) -> TokenStream {
     }
 }
 
-/// A struct without the fields that cannot be read.
+/// A struct without the fields that cannot be parsed.
 pub fn without_fields(item: TokenStream) -> TokenStream {
     let mut tokens: Vec<TokenTree> = item.into_iter().collect();
     if let Some(TokenTree::Group(body)) = tokens.last_mut()
@@ -59,7 +59,7 @@ pub fn without_fields(item: TokenStream) -> TokenStream {
     tokens.into_iter().collect()
 }
 
-/// What stands between the commas outside `<…>`.
+/// The parts between commas outside `<…>`.
 fn fields(body: TokenStream) -> Vec<TokenStream> {
     let (mut fields, mut depth) = (vec![TokenStream::new()], 0i32);
     for token in body {

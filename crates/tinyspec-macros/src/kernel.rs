@@ -11,8 +11,8 @@ use crate::renamed;
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::quote;
 
-/// The items that the kernels become, and an error for each mistake. First comes how the crate of the kernel reaches
-/// tinyspec, in brackets.
+/// The items of the kernels, and an error for each mistake. The input starts with the path of tinyspec in the kernel's
+/// crate, in brackets.
 pub fn expand(input: TokenStream) -> TokenStream {
     let mut input = input.into_iter();
     let Some(TokenTree::Group(root)) = input.next() else { return TokenStream::new() };
@@ -50,7 +50,7 @@ fn kernel(input: TokenStream, helpers: &[Ident]) -> TokenStream {
     under(&conditions, items)
 }
 
-/// Items that are there where `#[cfg(…)]`s say so.
+/// Items under the kernel's `#[cfg(…)]` attributes.
 fn under(conditions: &[syn::Attribute], items: TokenStream) -> TokenStream {
     if conditions.is_empty() {
         return items;

@@ -1,7 +1,7 @@
 //! The macros of tinyspec: Rust tensor code becomes graphs while rustc compiles it.
 //!
-//! `#[function]` traces a body with [`tinyspec_ir`]'s own builders and embeds the graph; what is wrong is reported by
-//! rustc at the user's tokens. `uop!` does the same for kernels written by hand. See the crate `tinyspec` for what users write.
+//! `#[function]` traces a body with [`tinyspec_ir`]'s own builders and embeds the graph; mistakes are reported at the
+//! user's tokens. `uop!` does the same for kernels written by hand. See the crate `tinyspec` for usage.
 
 mod diagnostics;
 mod documentation;
@@ -39,7 +39,7 @@ pub fn model_companion(input: TokenStream) -> TokenStream {
     model::expand_companion(input.into()).into()
 }
 
-/// The last step towards the companion of a `#[function]` that takes models.
+/// The last step of a `#[function]` that takes models: its companion.
 #[doc(hidden)]
 #[proc_macro]
 pub fn companion(input: TokenStream) -> TokenStream {

@@ -1,4 +1,4 @@
-//! `crate = …`: what the macros emit begins with `::tinyspec`, unless the user's crate knows tinyspec under another name.
+//! `crate = …`: paths in the expansion begin with `::tinyspec`, unless the user's crate knows tinyspec by another name.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -41,7 +41,7 @@ fn replaced(path: &TokenStream, tokens: TokenStream) -> TokenStream {
     result
 }
 
-/// A `::` behind them goes on with a path.
+/// Whether a `::` after these tokens continues a path.
 fn ends_with_segment(before: &[TokenTree]) -> bool {
     match before {
         // A lifetime.
@@ -54,7 +54,7 @@ fn ends_with_segment(before: &[TokenTree]) -> bool {
     }
 }
 
-/// Errors stand where the replaced name stood; what the path means (`$crate`) is its own.
+/// Errors point at the replaced name; the hygiene of the path (`$crate`) is kept.
 fn located_at(mut token: TokenTree, place: Span) -> TokenTree {
     token.set_span(token.span().located_at(place));
     token

@@ -1,12 +1,12 @@
-//! Attributes inside a function: rustc looks at them after the body has been traced, so only those stand there that
-//! change nothing.
+//! Attributes inside a function: rustc applies them after the body has been traced, so only attributes that change
+//! nothing are allowed.
 
 use crate::diagnostics::{Diagnostics, Place, source_text};
 use syn::punctuated::Punctuated;
 use syn::visit::{Visit, visit_item};
 use syn::{Attribute, Block, FnArg, Item, Token};
 
-/// Says something about the code, but changes nothing.
+/// Whether the attribute changes nothing: a lint or documentation.
 pub fn is_harmless(attribute: &Attribute) -> bool {
     let path = attribute.path();
     let is_word = path.get_ident().is_some_and(|name| {
@@ -16,7 +16,7 @@ pub fn is_harmless(attribute: &Attribute) -> bool {
     is_word || is_of_a_tool
 }
 
-/// Decides whether something is compiled at all.
+/// Whether the attribute decides if an item is compiled at all.
 pub fn is_conditional(attribute: &Attribute) -> bool {
     attribute.path().is_ident("cfg") || attribute.path().is_ident("cfg_attr")
 }
@@ -28,7 +28,7 @@ pub fn check(inputs: &Punctuated<FnArg, Token![,]>, body: &Block, diagnostics: &
     checker.visit_block(body);
 }
 
-/// Those of an expression that a macro call has hidden.
+/// Refuses those of an expression inside a macro call.
 pub fn check_expression(expression: &syn::Expr, diagnostics: &mut Diagnostics) {
     Checker(diagnostics).visit_expr(expression);
 }
@@ -54,7 +54,7 @@ impl<'ast> Visit<'ast> for Checker<'_> {
     }
 
     fn visit_item(&mut self, item: &'ast Item) {
-        // An import is looked at by rustc alone.
+        // Only rustc reads imports.
         if !matches!(item, Item::Use(_)) {
             visit_item(self, item);
         }

@@ -14,9 +14,9 @@ use syn::{Block, Expr, ExprCall, FnArg, Ident, Item, ItemUse, Local, PatIdent, P
 pub struct CalleePath {
     /// As written, without generic arguments; for an imported name, the path of its import.
     pub path: syn::Path,
-    /// The same as text: one callee has one.
+    /// The same as text, which identifies the callee.
     pub text: String,
-    /// The `(` of the first call, on which everything generated for the callee hangs.
+    /// The `(` of the first call: the span of everything generated for the callee.
     pub span: Span,
 }
 
@@ -34,7 +34,7 @@ pub fn find(signature: &Signature, body: &Block) -> (Vec<CalleePath>, Vec<ItemUs
     for callee in &mut callees {
         let Some(name) = callee.path.get_ident() else { continue };
         let is_of_body = items.contains(name) || names.iter().any(|names| names.contains(&name.to_string()));
-        // An import by a path tells what has no companion, and is refused in our words.
+        // With the path of the import, a function without a companion gets our own message.
         if let Some(path) = import_of(&signature.ident, name).filter(|_| !is_of_body) {
             callee.path = path;
         }
@@ -49,7 +49,7 @@ pub fn callee_of(call: &ExprCall) -> Option<syn::Path> {
         return None;
     }
     let mut path = function.path.clone();
-    // What stands for a body that could not be read.
+    // The placeholder for a body that could not be read.
     if path.segments.iter().any(|segment| segment.ident == "__private") {
         return None;
     }
@@ -67,7 +67,7 @@ pub fn callee_of(call: &ExprCall) -> Option<syn::Path> {
     {
         return None;
     }
-    // Options end with `..default()`; `stepped(.., 2)` is a part of a tensor.
+    // Options end with `..default()`; `stepped(.., 2)` selects a part of a tensor.
     if path.segments.last()?.ident == "default" || path.segments.last()?.ident == "stepped" {
         return None;
     }
@@ -119,7 +119,7 @@ impl<'ast> Visit<'ast> for Finder {
     }
 
     fn visit_item(&mut self, item: &'ast Item) {
-        // Other items of the body are a world of their own.
+        // Other items in the body have their own scope.
         match item {
             Item::Use(import) => self.imports.push(import.clone()),
             Item::Fn(function) => self.items.push(function.sig.ident.clone()),

@@ -7,7 +7,7 @@ use quote::format_ident;
 use syn::visit_mut::{VisitMut, visit_expr_method_call_mut};
 use syn::{Block, Expr, ExprMethodCall, GenericArgument, Type, parse_quote};
 
-/// The body without macros of its own, and with one spelling of casts. A type that is not a dtype is reported.
+/// Expands the body's own macros and gives casts one spelling. A type that is not a dtype is reported.
 pub fn in_one_spelling(body: &mut Block, diagnostics: &mut Diagnostics) {
     local_macros::expand(body, diagnostics);
     Casts { diagnostics }.visit_block_mut(body);

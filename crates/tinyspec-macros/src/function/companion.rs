@@ -1,7 +1,7 @@
 //! The companion macro: how a function's signature reaches the functions that call it.
 //!
-//! A `macro_rules!` of the function's own name prepends the signature to whatever callback its caller brings, so every
-//! way to import the function brings its signature along.
+//! A `macro_rules!` with the function's name passes the signature to the callback that its caller names, so every
+//! import of the function also imports its signature.
 
 use super::callees::CalleePath;
 use super::signature::{FunctionSignature, Passing, ResultType, TensorType};
@@ -18,18 +18,18 @@ use tinyspec_ir::function::{FIRST_CONSTANT, Traced};
 use tinyspec_ir::signature::{NamedDim, Signature};
 use tinyspec_ir::{Arg, Builder, Dim, Graph, Op};
 
-/// The word that says how signatures are written; another version is not understood.
+/// The version of the encoding of signatures; other versions are refused.
 pub const PROTOCOL: &str = "tinyspec1";
 
-/// What a caller learns of a function.
+/// What a caller knows about a function.
 #[derive(Clone)]
 pub struct Callee {
-    /// Name, dims and inputs. Behind the dims that the function declares stand the constants of its scope: a caller's
-    /// arguments bind both, and what a constant was bound to must have its value.
+    /// Name, dims and inputs. The dims that the function declares are followed by the constants of its scope. A
+    /// caller's arguments bind both; a size bound to a constant must equal its value.
     pub signature: Signature,
-    /// How many dims it declares.
+    /// The number of dims it declares.
     pub declared: usize,
-    /// Numbers of the constants that the shapes of models name: the caller's models have the same.
+    /// Numbers of the constants in the shapes of models: the caller's models have the same ones.
     pub of_models: Vec<usize>,
     /// How each input is passed.
     pub passing: Vec<Passing>,
@@ -97,17 +97,17 @@ fn grouped(text: &mut std::str::Chars, tensors: &mut impl Iterator<Item = Tensor
     }
 }
 
-/// What stands for a signature with mistakes: its callers say nothing more about it.
+/// The payload for a signature with mistakes, which callers do not report again.
 pub fn failed_payload() -> TokenStream {
     quote!(failed)
 }
 
-/// What stands for a kernel that updates its arguments: a function has nothing to update.
+/// The payload for a kernel that updates its arguments, which a function cannot call.
 pub fn updating_payload() -> TokenStream {
     quote!(updating)
 }
 
-/// A callee's signature, unless it has mistakes of its own.
+/// A callee's signature, unless it has mistakes.
 pub struct MaybeCallee(pub Option<Callee>);
 
 impl Parse for MaybeCallee {
@@ -138,7 +138,7 @@ fn read_passing(text: &str) -> Vec<Passing> {
     passing
 }
 
-/// What a companion told.
+/// What a companion says its name is.
 pub enum Known {
     /// A function or a kernel.
     Function(Box<Callee>),
@@ -146,7 +146,7 @@ pub enum Known {
     Model(Rc<ModelType>),
     /// A kernel that updates its arguments.
     Updating,
-    /// Something with mistakes of its own.
+    /// An item with mistakes, which are reported there.
     Failed,
 }
 
@@ -198,7 +198,7 @@ impl Parse for Callee {
 /// The companion of a function.
 pub fn companion(name: &Ident, visibility: &Visibility, what: &str, payload: &TokenStream) -> TokenStream {
     let mangled = mangled(name);
-    // Only what is `pub` may be reached from other crates.
+    // Only `pub` items can be reached from other crates.
     let export = matches!(visibility, Visibility::Public(_)).then(|| quote!(#[macro_export]));
     let protocol = format_ident!("{PROTOCOL}");
     let (unlisted, aside, reach) = (editor::unlisted(), editor::aside(name), reach(visibility));
@@ -218,8 +218,8 @@ pub fn companion(name: &Ident, visibility: &Visibility, what: &str, payload: &To
     }
 }
 
-/// Who may see what is beside a function: the crate at least, so that a call from where the function is private is refused by
-/// the function's own name, and not by that of something the user has not written.
+/// The visibility of the items generated with a function: at least the crate, so that rustc refuses a call of a private
+/// function by the function's own name and not by that of a generated item.
 pub fn reach(visibility: &Visibility) -> TokenStream {
     match visibility {
         Visibility::Public(_) => quote!(pub),
@@ -227,12 +227,12 @@ pub fn reach(visibility: &Visibility) -> TokenStream {
     }
 }
 
-/// A name that no other function has, however many share one name or one line.
+/// A unique name, even if several functions share a name or a line.
 pub fn mangled(name: &Ident) -> Ident {
     format_ident!("__tinyspec_{}_{:016x}", name.unraw().to_string(), place_hash(name))
 }
 
-/// A number for where a name stands.
+/// A hash of a name's location.
 pub fn place_hash(name: &Ident) -> u64 {
     let span = name.span();
     let mut hasher = DefaultHasher::new();
@@ -240,7 +240,7 @@ pub fn place_hash(name: &Ident) -> u64 {
     hasher.finish()
 }
 
-/// Calls the first companion in an expression; each goes on with the next, the last one with `last!`.
+/// Calls the first companion in expression position; each calls the next one, and the last one calls `last!`.
 pub fn visit(
     callees: &[CalleePath],
     imports: &[syn::ItemUse],
@@ -249,29 +249,29 @@ pub fn visit(
     state: &TokenStream,
 ) -> TokenStream {
     let Chain { aliases, call, instead } = chain(callees, owner, last, state);
-    // A macro that an editor does not find is a statement to it, unless it can only be a value.
+    // An editor parses a macro that it does not find as a statement, unless it can only be a value.
     let call = if editor::is_asking() { quote!((#call)) } else { call };
     let visited = quote!({ #(#imports)* #aliases #call });
-    // What the inner block finds goes before what stands in the outer one.
+    // Names of the inner block shadow those of the outer one.
     match instead.is_empty() {
         true => visited,
         false => quote!({ #instead #visited }),
     }
 }
 
-/// As [`visit`], where items stand.
+/// As [`visit`], in item position.
 pub fn visit_in_module(callees: &[CalleePath], owner: &str, last: &TokenStream, state: &TokenStream) -> TokenStream {
     let Chain { aliases, call, .. } = chain(callees, owner, last, state);
     quote!(#aliases #call)
 }
 
-/// The call of the first companion, and what it needs.
+/// The call of the first companion, and the items that it needs.
 #[derive(Default)]
 struct Chain {
     /// Imports of the companions that are reached by paths.
     aliases: TokenStream,
     call: TokenStream,
-    /// Macros of the aliases' names, for paths that lead to no macro.
+    /// Macros with the aliases' names, for paths without a macro.
     instead: TokenStream,
 }
 
@@ -284,17 +284,17 @@ fn chain(callees: &[CalleePath], owner: &str, last: &TokenStream, state: &TokenS
         ident.set_span(callee.span);
         let name = ident.unraw().to_string();
         let is_model = name.starts_with(char::is_uppercase);
-        // An import of one name may be ambiguous where a use of it is not: with a crate that has a function's name.
+        // Importing a single name may be ambiguous where using it is not: with a crate of that name.
         if callee.path.get_ident().is_some() {
             names.push(quote!(#ident));
             continue;
         }
-        // rustc names something that is not a macro: the name of the import says what it should be.
+        // rustc quotes the name of an import that is not a macro, so the name says what it should be.
         let is_taken = callees[..number]
             .iter()
             .any(|other| other.path.segments.last().is_some_and(|other| other.ident.unraw() == name));
         let suffix = if is_taken { format!("_{number}") } else { String::new() };
-        // In a module imports need names of their own: `owner` has one.
+        // In a module, imports need unique names: `owner` is one.
         let what = if is_model { format!("model_for_{owner}") } else { "function".to_string() };
         let alias = Ident::new(&format!("{name}_needs_the_attribute_{what}{suffix}"), callee.span);
         let path = respanned(&callee.path, callee.span);
@@ -312,8 +312,8 @@ fn chain(callees: &[CalleePath], owner: &str, last: &TokenStream, state: &TokenS
     Chain { aliases, call, instead }
 }
 
-/// What `alias` is where the path of a callee leads to a function without a companion. It refuses to be evaluated and not to be
-/// expanded, since rustc says itself that a path leads nowhere.
+/// The fallback for `alias` where the path of a callee leads to a function without a companion. It fails when
+/// evaluated, not when expanded, since rustc itself reports a path that leads nowhere.
 fn refused(callee: &CalleePath, alias: &Ident, number: usize) -> TokenStream {
     let path = callee.path.segments.iter().map(|segment| segment.ident.to_string()).collect::<Vec<_>>().join("::");
     let message = format!(
@@ -332,7 +332,7 @@ fn refused(callee: &CalleePath, alias: &Ident, number: usize) -> TokenStream {
     }
 }
 
-/// A path on another span, so that editors do not take it for the user's.
+/// A path with another span, so that editors do not take it for the user's.
 pub fn respanned(path: &syn::Path, span: Span) -> TokenStream {
     let colon = path.leading_colon.map(|_| quote_spanned!(span=> ::));
     let segments = path.segments.iter().map(|segment| {
@@ -343,16 +343,16 @@ pub fn respanned(path: &syn::Path, span: Span) -> TokenStream {
     quote_spanned!(span=> #colon #(#segments)::*)
 }
 
-/// What came back of a chain of companions.
+/// What a chain of companions returned.
 pub struct Visited {
-    /// What each told, in order.
+    /// The payload of each, in order.
     pub payloads: Vec<TokenStream>,
-    /// What [`visit`] sent along.
+    /// The state that [`visit`] passed through.
     pub state: TokenStream,
 }
 
 impl Visited {
-    /// The payloads, read.
+    /// The payloads, parsed. # Errors When a companion is of another version.
     ///
     /// # Errors
     /// When a companion is of another version.

@@ -1,4 +1,4 @@
-//! The items that a function becomes. After mistakes too, so that callers are still checked.
+//! The items that a function expands to. They are emitted after mistakes too, so that callers are still checked.
 
 use super::options::Options;
 use super::signature::{FunctionSignature, Parameter, Passing};
@@ -12,39 +12,39 @@ use syn::ext::IdentExt;
 use syn::visit::Visit;
 use syn::{FnArg, Ident, ItemFn, Pat, PathArguments};
 
-/// A local of the expansion, which no name of the user's meets.
+/// A local of the expansion; it cannot clash with a user's name.
 pub fn local(name: &str) -> Ident {
     Ident::new(name, Span::mixed_site())
 }
 
-/// A function's parameters at run time, and what they are inside.
+/// A function's parameters at run time, and how the body gets at them.
 pub struct Parameters {
     /// `x: &Tensor, scale: impl ScalarArgument<f32>`
     pub declared: Vec<TokenStream>,
-    /// The same for what changes nothing: no model is `&mut`.
+    /// The same for calls that change nothing: no model is `&mut`.
     pub shared: Vec<TokenStream>,
     /// Statements that make tensors of scalars.
     prelude: TokenStream,
-    /// A slice of all tensors, those of models among them.
+    /// A slice of all tensors, including those of models.
     pub arguments: TokenStream,
     /// `.with_flags(…)`, if there are any.
     pub flags: Option<TokenStream>,
     /// Statements of the typed copy that bind the parameters to its `inputs`.
     pub bound: TokenStream,
-    /// Statements that give buffers their new states.
+    /// Statements that assign the new states to the buffers.
     updated: TokenStream,
-    /// Statements of the typed copy that put these states behind its results.
+    /// Statements of the typed copy that append these states to its results.
     given_states: TokenStream,
 }
 
 impl Parameters {
-    /// Of a signature, as far as it could be read.
+    /// The parameters of a signature, as far as it could be read.
     pub fn of(
         inputs: &syn::punctuated::Punctuated<FnArg, syn::Token![,]>,
         signature: &FunctionSignature,
     ) -> Parameters {
         let (mut declared, mut prelude, mut bound) = (vec![], TokenStream::new(), TokenStream::new());
-        // Each gives its tensors; a model gives many.
+        // Most parameters are one tensor; a model has several.
         let (mut single, mut pushed) = (vec![], TokenStream::new());
         let nothing = quote!(else { return ::std::vec![] });
         let (inputs_left, all, make) = (local("inputs"), local("arguments"), local("make"));
@@ -115,7 +115,8 @@ impl Parameters {
                 }
                 Some((parameter, None, Passing::Scalar)) => {
                     let written = &parameter.written;
-                    // On the colon, so that a wrong argument is explained by the parameter and not by the attribute.
+                    // With the span of the colon, so that the error for a wrong argument points at the parameter and
+                    // not at the attribute.
                     let colon = match argument {
                         FnArg::Typed(argument) => argument.colon_token.span,
                         FnArg::Receiver(_) => ident.span(),
@@ -157,7 +158,7 @@ impl Parameters {
         Parameters { declared, shared, prelude, arguments, flags, bound, updated, given_states }
     }
 
-    /// Converts the parameters to the arguments of a call of `function`.
+    /// Statements that convert the parameters to the arguments of `function`.
     pub fn prelude(&self, function: &TokenStream) -> TokenStream {
         let (graph, prelude) = (local("graph"), &self.prelude);
         quote! {
@@ -167,7 +168,7 @@ impl Parameters {
         }
     }
 
-    /// The body of the emitted function: calls the graph, and gives buffers their new states.
+    /// The body of the emitted function: calls the graph and assigns the new states to the buffers.
     pub fn call(&self, function: &TokenStream) -> TokenStream {
         let Parameters { arguments, flags, updated, .. } = self;
         let prelude = self.prelude(function);
@@ -188,7 +189,8 @@ impl Parameters {
     }
 }
 
-/// The items of the typed copy, now that all that is refused has been; `open` is what the trace has left to rustc.
+/// The items of the typed copy, once everything that the macro refuses is known; `open` is what the trace left to
+/// rustc.
 pub fn checked(
     signature: &FunctionSignature,
     parameters: &Parameters,
@@ -233,7 +235,7 @@ fn typed_statements(signature: &FunctionSignature, parameters: &Parameters, body
     let (dims, bound, given_states) = (&signature.dims, &parameters.bound, &parameters.given_states);
     let (inputs, sizes, results) = (local("inputs"), local("__tinyspec_sizes"), local("results"));
     let flags = local("flags");
-    // A `let` cannot give the name of a constant to something else, but that of a function.
+    // A `let` cannot shadow a constant, but it can shadow a function.
     let names = signature.dim_names().into_iter().map(|dim| crate::diagnostics::ident(&dim.to_string()));
     let made = signature.made.iter().map(|made| {
         let (dim, by, quotient) = (&made.ident, &made.by, &made.quotient);
@@ -258,8 +260,9 @@ fn typed_statements(signature: &FunctionSignature, parameters: &Parameters, body
     }
 }
 
-/// The typed copy of a body that the trace gave up on without a word, since rustc was to find the mistake at `open`. It stands
-/// in a constant that is refused: a constant that has a mistake of its own is not evaluated, so one of the two is said.
+/// The typed copy of a body that the trace gave up on silently, because rustc should find the mistake at `open`. It is
+/// part of a constant whose evaluation fails. If rustc does find a mistake in it, the constant is not evaluated, so one
+/// of the two is reported.
 fn given_up(
     signature: &FunctionSignature,
     parameters: &Parameters,
@@ -292,13 +295,13 @@ fn given_up(
     vec![constant, nothing]
 }
 
-/// The result's type at run time. Types that could not be read would be complained about a second time.
+/// The result's type at run time. rustc would report types that could not be read a second time.
 pub fn result_type(signature: &FunctionSignature) -> TokenStream {
     if signature.is_complete() { signature.written_result.clone() } else { quote!(::tinyspec::Tensor) }
 }
 
-/// After mistakes, names may look unused. An editor compares what stands before the body with and without the word that it
-/// completes: it is the same whatever the body says.
+/// After mistakes, names may look unused. Editors always get the attribute: they compare the tokens before the body
+/// with and without the word being completed, so these must not depend on the body.
 pub fn allow(is_wrong: bool) -> Option<TokenStream> {
     (is_wrong || editor::is_asking()).then(|| quote!(#[allow(unused, unreachable_code)]))
 }
@@ -320,7 +323,8 @@ fn size_generics(signature: &FunctionSignature) -> TokenStream {
     if names.is_empty() { TokenStream::new() } else { quote!(<#(const #names: usize),*>) }
 }
 
-/// Documents how to prepare a function that takes more than tensors: the method `prepare` of a Rust function covers tensors only.
+/// Documents how to prepare a function that takes more than tensors: the method `prepare` of Rust functions covers only
+/// tensors.
 fn prepared(signature: &FunctionSignature) -> String {
     let is_plain = signature.parameters.iter().all(|parameter| parameter.passing == Passing::Tensor);
     if is_plain || !signature.is_complete() {
@@ -357,9 +361,9 @@ pub fn function(
     });
     let generics = size_generics(signature);
     let hash = companion::place_hash(name);
-    // Where rustc says that it is defined.
+    // The span that rustc shows as its definition.
     let kind = quote_spanned!(function.sig.fn_token.span=> enum);
-    // rustc names it where a check fails, and where functions call each other in a circle.
+    // rustc quotes it where a check fails and where functions call each other in a cycle.
     let graph_name = format_ident!("fn_{}", name.unraw().to_string());
     let aside = editor::aside(name);
     let own = quote!(<#aside as ::tinyspec::__private::HasFunction<#hash>>::FUNCTION);
@@ -388,7 +392,7 @@ pub fn function(
         #[allow(non_camel_case_types, dead_code)]
         #reach #kind #aside {}
         const _: () = {
-            // First, as editors complete in the first copy of what they complete in.
+            // First: editors complete in the first copy of the body.
             #typed
             #unlisted
             #[allow(non_upper_case_globals)]

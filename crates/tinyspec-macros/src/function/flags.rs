@@ -4,8 +4,8 @@ use syn::punctuated::Punctuated;
 use syn::visit::{Visit, visit_expr_binary, visit_expr_if, visit_expr_method_call};
 use syn::{BinOp, Block, Expr, ExprBinary, ExprIf, ExprMethodCall, FnArg, Pat, Token, Type, UnOp};
 
-/// The parameters of the type `bool`, but those that the body uses as tensors: `on.where_(a, b)`, `mask & on`. What an `if`
-/// asks is a flag in any case.
+/// The parameters of type `bool`, except those that the body uses as tensors: `on.where_(a, b)`, `mask & on`. The
+/// condition of an `if` is always a flag.
 pub fn find(inputs: &Punctuated<FnArg, Token![,]>, body: &Block) -> Vec<String> {
     let bools = inputs.iter().filter_map(|input| match input {
         FnArg::Typed(input) => match (&*input.pat, &*input.ty) {
@@ -27,7 +27,7 @@ struct Uses {
     tensors: Vec<String>,
 }
 
-/// The name that an expression is, be it in parentheses.
+/// The name that an expression consists of, possibly in parentheses.
 fn name_of(expression: &Expr) -> Option<String> {
     match expression {
         Expr::Path(path) => path.path.get_ident().map(ToString::to_string),

@@ -14,7 +14,7 @@ use tinyspec_ir::dim;
 use tinyspec_ir::function::Traced;
 use tinyspec_ir::signature::{Input, show_type};
 
-/// The user's own gradient: a callee like others, whose signature must fit.
+/// The user's own gradient: an ordinary callee, whose signature must fit.
 pub fn own(options: &Options, signature: &FunctionSignature, diagnostics: &mut Diagnostics) -> Option<CalleePath> {
     let path = options.gradient.as_ref()?;
     if let Some(parameter) =
@@ -39,7 +39,7 @@ pub fn own(options: &Options, signature: &FunctionSignature, diagnostics: &mut D
     Some(CalleePath { path: path.clone(), text: format!("the gradient {}", source_text(path)), span })
 }
 
-/// Gradients are of floats, with respect to floats.
+/// Gradients exist for float results, with respect to float inputs.
 pub fn check_floats(options: &Options, signature: &FunctionSignature, diagnostics: &mut Diagnostics) {
     let (Some(grad), Some(result)) = (options.grad, &signature.result) else { return };
     let name = &signature.ident;
@@ -55,7 +55,7 @@ pub fn check_floats(options: &Options, signature: &FunctionSignature, diagnostic
     }
 }
 
-/// The gradient takes the inputs and a cotangent for each float result, and gives a tensor for each float input.
+/// The gradient takes the inputs and a cotangent for each float result, and returns a tensor for each float input.
 pub fn check(signature: &FunctionSignature, gradient: &Callee, path: &syn::Path, diagnostics: &mut Diagnostics) {
     let Some(result) = &signature.result else { return };
     let inputs = signature.signature.inputs.iter().map(|input| (input.dtype, input.shape.clone()));
@@ -133,13 +133,13 @@ pub fn backward(
     })
 }
 
-/// How the functions of a gradient are called, and whose they are.
+/// The names of a gradient's functions, and the function they belong to.
 pub struct Named<'a> {
     /// `grad`
     pub grad: syn::Ident,
     /// `backward`
     pub backward: syn::Ident,
-    /// Where the graph is.
+    /// The path of the graph.
     pub function: &'a TokenStream,
 }
 
@@ -158,7 +158,7 @@ fn is_loss(result: &ResultType) -> bool {
     matches!(result.tensors()[..], [one] if one.dtype.is_float() && one.shape.is_empty())
 }
 
-/// What has gradients, in words.
+/// The inputs that have gradients, in words.
 fn wanted(signature: &FunctionSignature) -> String {
     if signature.has_models() {
         return "every float tensor but buffers, in order".to_string();
@@ -166,7 +166,7 @@ fn wanted(signature: &FunctionSignature) -> String {
     float_inputs(signature).map(|input| format!("`{}`", input.name)).collect::<Vec<_>>().join(", ")
 }
 
-/// A paragraph for the documentation of a function, whose gradients have no page of their own.
+/// A paragraph for the documentation of a function, because its gradients have no page of their own.
 pub fn described(signature: &FunctionSignature, options: &Options) -> String {
     let Some(result) = signature.result.as_ref().filter(|_| signature.is_complete()) else { return String::new() };
     if !options.has_gradient() {
@@ -201,14 +201,14 @@ pub fn functions(
     if is_absent && (floats.is_empty() || !signature.has_models() && float_inputs(signature).next().is_none()) {
         return None;
     }
-    // Bounds without a lifetime are refused where they stand, not where they are used.
+    // rustc refuses a bound without a lifetime at the definition, not at the use.
     let bound = is_absent.then(|| quote!(where for<'a> Self: ::tinyspec::__private::HasGradient<'a>));
     let unlisted = is_absent.then(|| {
         let unlisted = editor::unlisted();
         quote!(#[doc(hidden)] #unlisted)
     });
     let (gradients, call) = if signature.has_models() {
-        // How many tensors a model has is told elsewhere.
+        // The number of tensors of a model is not known here.
         (quote!(::std::vec::Vec<::tinyspec::Tensor>), quote!(gradients))
     } else {
         let count = float_inputs(signature).count();

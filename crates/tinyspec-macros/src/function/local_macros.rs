@@ -9,7 +9,7 @@ use syn::parse::{ParseStream, Parser};
 use syn::visit_mut::{VisitMut, visit_expr_mut};
 use syn::{Block, Expr, Item, Macro, Stmt};
 
-/// Expansions within expansions, at most.
+/// The deepest nesting of expansions.
 const DEEPEST: usize = 32;
 
 /// Expands the calls of macros that the body defines, and takes the definitions out.
@@ -78,7 +78,7 @@ impl Expander<'_> {
         None
     }
 
-    /// What an expansion expands to in turn.
+    /// Expands the calls inside an expansion.
     fn again(&mut self, visit: impl FnOnce(&mut Self)) {
         self.depth += 1;
         visit(self);
@@ -165,7 +165,7 @@ impl VisitMut for Expander<'_> {
     }
 }
 
-/// The rules of a definition; none if rustc has a word to say about it.
+/// The rules of a definition; `None` if rustc refuses it.
 fn rules(tokens: TokenStream) -> Option<Vec<Rule>> {
     let mut tokens = tokens.into_iter();
     let mut rules = vec![];
@@ -273,7 +273,7 @@ fn matched(parts: &[Part], input: ParseStream, bindings: &mut Bindings) -> syn::
     Ok(())
 }
 
-/// What `$name:kind` takes. Expressions and types stay what they are wherever they are put.
+/// What `$name:kind` matches. Expressions and types remain single operands wherever they are inserted.
 fn fragment(kind: &str, input: ParseStream) -> syn::Result<TokenStream> {
     let grouped = |tokens: TokenStream| {
         let group = Group::new(Delimiter::None, tokens);
@@ -307,7 +307,7 @@ fn names_of(parts: &[Part], names: &mut Vec<String>) {
     }
 }
 
-/// Names that the code of a macro gives to values: they meet no name of the code around the call.
+/// Names that the code of a macro binds: hygiene keeps them apart from names around the call.
 fn locals_of(parts: &[Part], locals: &mut Vec<String>) {
     let mut in_pattern = false;
     for part in parts {
@@ -338,7 +338,7 @@ struct Transcription {
 }
 
 impl Transcription {
-    /// The code of a rule, in one round of each repetition around.
+    /// The code of a rule, in one iteration of each enclosing repetition.
     fn transcribed(&self, parts: &[Part], bindings: &Bindings, rounds: &[usize]) -> Option<TokenStream> {
         let mut tokens = TokenStream::new();
         for part in parts {
@@ -384,7 +384,7 @@ fn one_of(bound: &Bound, rounds: &[usize]) -> Option<TokenStream> {
     }
 }
 
-/// How often a repetition repeats, in the round of those around it.
+/// The number of iterations of a repetition, in one iteration of the enclosing ones.
 fn count_of(bound: &Bound, rounds: &[usize]) -> Option<usize> {
     match (bound, rounds) {
         (Bound::Many(all), []) => Some(all.len()),

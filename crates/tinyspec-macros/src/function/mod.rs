@@ -1,7 +1,7 @@
 //! `#[function]`: a Rust function over tensors becomes a graph in the binary ("The @function Decorator").
 //!
-//! One expansion reads the signature and emits the items; the graph is made at once where the body calls nothing, else by
-//! a second expansion which the callees' companions lead to (see [`companion`]).
+//! The first expansion reads the signature and emits the items. If the body calls nothing it also makes the graph;
+//! otherwise a second expansion does, which the callees' companions lead to (see [`companion`]).
 
 pub mod attributes;
 pub mod callees;
@@ -36,7 +36,7 @@ use syn::{ItemFn, LitByteStr};
 use tinyspec_ir::Graph;
 use tinyspec_ir::function::Traced;
 
-/// Callees that rustc's nesting of expansions allows.
+/// The number of callees that rustc's limit on nested expansions allows.
 const MOST_CALLEES: usize = 60;
 
 /// Names of std macros: a function of such a name would make every use of either ambiguous.
@@ -91,7 +91,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
                     return crate::model::methods::expand(options, block);
                 }
                 Ok(other) => diagnostics.error(Place::of(&other), "#[function] stands before a `fn`"),
-                // rustc has said what is wrong with it.
+                // rustc has reported what is wrong with it.
                 Err(_) if !item.is_empty() => {
                     let mended = half_typed::without_bodies(item);
                     let is_readable = syn::parse2::<syn::Item>(mended.clone()).is_ok();
@@ -111,23 +111,23 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let name = &function.sig.ident;
     if STD_MACROS.contains(&name.to_string().as_str()) {
         diagnostics.error(Place::of(name), format!("`{name}` is also a macro of std: choose another name"));
-        // Its companion would break every use of the macro.
+        // Its companion would shadow the macro and break every use.
         return diagnostics.to_tokens();
     }
     attributes::check(&function.sig.inputs, &function.block, &mut diagnostics);
     gradient::check_floats(&read_options, &signature, &mut diagnostics);
     let own = gradient::own(&read_options, &signature, &mut diagnostics);
     let (found, imports) = all_callees(&function.sig, &function.block, &signature, own, &mut diagnostics);
-    // Mistakes in the body tell the typed copy what to leave out; with callees they are reported by the second expansion.
+    // Mistakes in the body determine what the typed copy leaves out; with callees, the second expansion reports them.
     let mut preview = Diagnostics::default();
     let outcome = trace::trace(&signature, &function.block, &unknown(&found), &mut preview);
     let body = typed_copy::typed_copy(&function.block, &preview);
     let is_wrong = !diagnostics.is_empty() || !preview.is_empty();
     let parameters = emit::Parameters::of(&function.sig.inputs, &signature);
-    // What has no graph is wrong, whoever says so.
+    // Without a graph something is wrong, whether the macro or rustc reports it.
     let has_graph = outcome.traced.is_some();
     let calls_itself = found.iter().any(|callee| callee.path.get_ident() == Some(name));
-    // Nothing is left out for editors: what is being written is mostly wrong.
+    // Nothing is left out for editors: code being written is mostly wrong.
     let for_editors = || {
         let whole = typed_copy::typed_copy(&function.block, &preview.adaptations());
         editor::body(&function.sig, &read_options, &signature, &whole)
@@ -150,7 +150,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         (first, companion::visit(&found, &imports, &name.unraw().to_string(), &last, &state))
     };
     let companion = if signature.has_models() && signature.is_complete() {
-        // Its inputs are told by the models' companions.
+        // The models' companions tell its inputs.
         let models: Vec<CalleePath> = signature.models().collect();
         companion::visit_in_module(
             &models,
@@ -167,7 +167,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     renamed::under(read_options.root, items)
 }
 
-/// What a body needs to know of: the functions that it calls, the gradient of its own, the models that it takes.
+/// Everything whose companion a body needs: the functions that it calls, its own gradient, the models that it takes.
 pub fn all_callees(
     written: &syn::Signature,
     body: &syn::Block,
@@ -176,7 +176,7 @@ pub fn all_callees(
     diagnostics: &mut Diagnostics,
 ) -> (Vec<CalleePath>, Vec<syn::ItemUse>) {
     let (mut found, imports) = callees::find(written, body);
-    // The trace refuses the first and leaves the second to Rust.
+    // The trace refuses plain functions and leaves `const fn`s to Rust.
     let is_rust =
         |name: &syn::Ident| source::is_plain(&written.ident, name) || source::is_const_function(&written.ident, name);
     found.retain(|callee| !callee.path.get_ident().is_some_and(is_rust));
@@ -204,7 +204,7 @@ fn companion_of(visibility: &syn::Visibility, signature: &FunctionSignature) -> 
     companion::companion(&signature.ident, visibility, "#[function]", &payload)
 }
 
-/// What the attribute sent along to the second expansion.
+/// What the attribute passed on to the second expansion.
 enum State {
     Function(TokenStream, Box<ItemFn>),
     Method(usize, TokenStream, Box<syn::ItemImpl>),
@@ -254,7 +254,7 @@ pub fn expand_companion(input: TokenStream) -> TokenStream {
     companion_of(&function.vis, &signature)
 }
 
-/// The models among what companions told.
+/// The models among the companions' answers.
 pub fn models(found: &[CalleePath], known: &[Known]) -> HashMap<String, Rc<ModelType>> {
     let models = found.iter().zip(known).filter_map(|(path, known)| match known {
         Known::Model(model) => Some((path.text.clone(), model.clone())),
@@ -263,10 +263,10 @@ pub fn models(found: &[CalleePath], known: &[Known]) -> HashMap<String, Rc<Model
     models.collect()
 }
 
-/// What companions told, by path: its number, and what it is, unless that comes with the next expansion.
+/// The companions' answers by path: the callee's number, and what it is, unless only the next expansion knows.
 pub type Told = HashMap<String, (u32, Option<Known>)>;
 
-/// What companions told, by path.
+/// The companions' answers by path.
 pub fn told(found: &[CalleePath], known: Vec<Known>) -> Told {
     let callees = found.iter().zip(known).zip(0..);
     callees.map(|((path, known), number)| (path.text.clone(), (number, Some(known)))).collect()
@@ -281,7 +281,7 @@ pub fn function_of<'a>(told: &'a Told, path: &str) -> Option<&'a Callee> {
 }
 
 fn traced(options: TokenStream, function: &mut ItemFn, known: Vec<Known>) -> TokenStream {
-    // The first expansion has reported what is wrong with the signature.
+    // The first expansion has reported the mistakes in the signature.
     let mut reported = Diagnostics::default();
     cast::in_one_spelling(&mut function.block, &mut reported);
     let options = Options::parse(options, &mut reported).with_flags(&function.sig.inputs, &function.block);
@@ -292,7 +292,7 @@ fn traced(options: TokenStream, function: &mut ItemFn, known: Vec<Known>) -> Tok
     let context = Context { models: models(&found, &known), ..Context::default() };
     let mut signature = FunctionSignature::read(&function.sig, &options, &context, &mut reported);
     let mut diagnostics = Diagnostics::default();
-    // Of a model that has mistakes of its own nothing more is said.
+    // A model with mistakes gets no further messages.
     let unbound = if signature.is_known() { std::mem::take(&mut signature.unbound) } else { vec![] };
     for (place, message) in unbound {
         diagnostics.error(place, message);
@@ -319,18 +319,18 @@ fn traced(options: TokenStream, function: &mut ItemFn, known: Vec<Known>) -> Tok
     renamed::under(options.root, quote!({ #errors #checks #copy #graph }))
 }
 
-/// How a function reaches those that it calls.
+/// How a function reaches its callees.
 #[derive(Clone, Copy)]
 pub struct Callees<'a> {
     /// Functions and types by path.
     pub paths: &'a [CalleePath],
     /// Methods of models.
     pub methods: &'a [TokenStream],
-    /// The gradient of its own, one of the paths.
+    /// The user's own gradient, one of the paths.
     pub own: Option<&'a CalleePath>,
 }
 
-/// What a trace leaves to be embedded.
+/// The result of a trace, ready to be embedded.
 pub struct Embedding<'a> {
     /// The graph, unless there were mistakes.
     pub traced: Option<Traced>,
@@ -350,14 +350,14 @@ pub fn embedded(
     options: &Options,
     diagnostics: &mut Diagnostics,
 ) -> TokenStream {
-    // Of a graph that is made later the signature alone is known.
+    // Only the signature of a deferred graph is known.
     let count = if is_deferred { signature.constants.0.len() } else { constants.0.len() };
     let constants = constants.0.iter().take(count).map(|constant| editor::aside(&constant.path));
     let path = |callee: &CalleePath| {
         let path = companion::respanned(&callee.path, callee.span);
         quote!(#path::FUNCTION)
     };
-    // A type is no callee, but has a number like one.
+    // A type is not a callee but is numbered like one.
     let nothing = quote!(&::tinyspec::__private::NO_FUNCTION);
     let is_type = |callee: &CalleePath| callee.text.starts_with("the type ");
     let paths = callees.paths.iter().map(|callee| if is_type(callee) { nothing.clone() } else { path(callee) });
@@ -367,7 +367,7 @@ pub fn embedded(
         ::core::file!(),
         &[#(#paths,)* #(#methods),*],
         || {
-            // In the typed copy rustc has its say.
+            // rustc lints the typed copy instead.
             #[allow(arithmetic_overflow, unconditional_panic, unused_parens, clippy::all)]
             let constants = ::std::vec![#(::tinyspec::__private::constant(#constants)),*];
             constants
@@ -375,7 +375,7 @@ pub fn embedded(
     };
     let permissions = permissions(options);
     let (buffers, states) = (with_buffers(signature), updating(signature));
-    // That there is a gradient is shown by the graph of one way.
+    // The graph of one alternative shows that there is a gradient.
     let backward = gradient::backward(name, traced.as_ref(), &shared, options, diagnostics).filter(|_| !is_deferred);
     let deferred = is_deferred.then(|| quote!(.deferred()));
     if let (Some(traced), true) = (&mut traced, is_deferred) {
@@ -386,7 +386,7 @@ pub fn embedded(
     let bytes = traced.filter(|_| diagnostics.is_empty()).map(|traced| traced.encode()).unwrap_or_default();
     let bytes = LitByteStr::new(&bytes, Span::call_site());
     let own = callees.own.map(path).map(|own| quote!(.with_gradient(#own)));
-    // On the call, where rustc reports a circle of calls.
+    // With the span of the call, where rustc reports a cycle of calls.
     let depths = callees.paths.iter().filter(|callee| !is_type(callee)).map(|callee| {
         let path = companion::respanned(&callee.path, callee.span);
         quote_spanned!(callee.span=> #path::FUNCTION.depth)
@@ -416,7 +416,7 @@ fn updating(signature: &FunctionSignature) -> Option<TokenStream> {
     (!signature.states.is_empty()).then(|| quote!(.updating(&[#(#states),*])))
 }
 
-/// `.fast_math(…)`, if something is permitted, and `.strict()`, if that is asked for.
+/// `.fast_math(…)`, if something is permitted, and `.strict()`, if requested.
 fn permissions(options: &Options) -> TokenStream {
     let names = options.fast_math.iter().map(|permission| quote::format_ident!("{permission:?}"));
     let permitted = (!options.fast_math.is_empty()).then(|| quote!(.fast_math(&[#(::tinyspec::Permission::#names),*])));

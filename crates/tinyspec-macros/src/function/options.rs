@@ -14,23 +14,23 @@ use tinyspec_ir::signature::NamedDim;
 /// The options of a function.
 #[derive(Default)]
 pub struct Options {
-    /// As they are written.
+    /// As written.
     pub written: TokenStream,
-    /// The backward function is embedded too; where it is asked for.
+    /// The option `grad`: the backward function is embedded too.
     pub grad: Option<Span>,
     /// The user's own gradient.
     pub gradient: Option<syn::Path>,
-    /// What may be done to the values of floats.
+    /// The permitted changes of float results.
     pub fast_math: Vec<Permission>,
     /// Sums of products of bf16 are computed as written.
     pub strict: bool,
-    /// Where tinyspec is found from here, unless it is `::tinyspec`.
+    /// The path of tinyspec, unless it is `::tinyspec`.
     pub root: Option<syn::Path>,
-    /// What is true of named dims: `D % H == 0`.
+    /// Facts about named dims: `D % H == 0`.
     pub facts: Vec<Fact>,
     /// A fact could not be parsed, so what it implies is unknown.
     pub has_unread_facts: bool,
-    /// Parameters that the body asks in an `if`: each value of theirs has a graph of its own.
+    /// Parameters that the body uses as a condition: each of their values has its own graph.
     pub flags: Vec<String>,
     /// Least and greatest values of named dims.
     pub bounds: HashMap<String, (i64, i64, Ident)>,
@@ -41,11 +41,11 @@ pub struct Options {
 pub struct Fact {
     /// The dim.
     pub dim: Ident,
-    /// What divides it.
+    /// Its divisor.
     pub by: Expr,
 }
 
-/// The options that are ordinary metas; `bounds` has a syntax of its own.
+/// The options that are ordinary metas; `bounds` has its own syntax.
 #[derive(FromMeta, Default)]
 #[darling(default)]
 struct Plain {
@@ -72,18 +72,18 @@ impl syn::parse::Parse for Bound {
 }
 
 impl Options {
-    /// The options with the flags that a body asks.
+    /// Adds the flags of a body.
     pub fn with_flags(mut self, inputs: &Punctuated<FnArg, Token![,]>, body: &syn::Block) -> Options {
         self.flags = super::flags::find(inputs, body);
         self
     }
 
-    /// A gradient is asked for.
+    /// Whether a gradient is requested.
     pub fn has_gradient(&self) -> bool {
         self.grad.is_some() || self.gradient.is_some()
     }
 
-    /// What may stand before an `impl`, if not before a function too.
+    /// Whether an option is set that is allowed before a function but not before an `impl`.
     pub fn is_of_function(&self) -> bool {
         !self.facts.is_empty()
             || self.has_gradient()
@@ -92,7 +92,7 @@ impl Options {
             || !self.bounds.is_empty()
     }
 
-    /// Reads the options; mistakes are reported where they stand.
+    /// Reads the options and reports mistakes at their tokens.
     pub fn parse(tokens: TokenStream, diagnostics: &mut Diagnostics) -> Options {
         let mut options = Options { written: tokens.clone(), ..Options::default() };
         let mut plain = vec![];
@@ -163,7 +163,7 @@ fn permission(name: &syn::Path, diagnostics: &mut Diagnostics) -> Option<Permiss
 
 const FAST_MATH: &str = "`fast_math` lists what it permits: `fast_math(contract, approx)`";
 
-/// A known option that is written in another way.
+/// The correct spelling of a known option that is misused.
 fn misused(meta: &NestedMeta) -> Option<&'static str> {
     use syn::Meta;
     let NestedMeta::Meta(meta) = meta else { return None };
@@ -184,7 +184,7 @@ fn misused(meta: &NestedMeta) -> Option<&'static str> {
     }
 }
 
-/// Takes `bounds(…)` and `where(…)` out of the list: what stands in them is no meta.
+/// Takes `bounds(…)` and `where(…)` out of the list: their contents are not metas.
 fn bounds_as_list(tokens: TokenStream, options: &mut Options, diagnostics: &mut Diagnostics) -> TokenStream {
     use proc_macro2::TokenTree;
     let mut rest = TokenStream::new();
@@ -198,7 +198,7 @@ fn bounds_as_list(tokens: TokenStream, options: &mut Options, diagnostics: &mut 
                     read_bounds(group.stream(), options, diagnostics);
                 }
                 tokens.next();
-                // The comma behind it.
+                // The comma that follows.
                 tokens.next_if(|token| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ','));
             }
             _ => rest.extend([token]),

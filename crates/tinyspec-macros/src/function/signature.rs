@@ -42,11 +42,11 @@ pub enum Passing {
     Tensor,
     /// `f32`, `i64`, …: a tensor of shape `()` inside the function.
     Scalar,
-    /// `&Mlp`: as many tensors.
+    /// `&Mlp`: a model of this many tensors.
     Model(usize),
-    /// `&mut Mlp`: as many tensors; the buffers among them are results too, behind those that are declared.
+    /// `&mut Mlp`: a model of this many tensors; its buffers are also results, after the declared ones.
     Updated(usize),
-    /// A `bool` that an `if` asks: each value has a graph.
+    /// A `bool` that an `if` tests: each value has its own graph.
     Flag,
 }
 
@@ -60,7 +60,7 @@ pub struct Parameter {
     pub written: TokenStream,
     /// The path of a model's type, with its generics.
     pub model: Option<syn::Path>,
-    /// What the model consists of, once its companion has told.
+    /// The fields of the model, once its companion has told them.
     pub fields: Option<FieldType>,
 }
 
@@ -71,7 +71,7 @@ impl Parameter {
     }
 }
 
-/// What a signature may refer to beside tensors.
+/// What a signature may refer to besides tensors.
 #[derive(Default, Clone)]
 pub struct Context {
     /// Generics of the `impl` around a method.
@@ -114,9 +114,9 @@ impl ResultType {
 pub struct OuterConstant {
     /// How the user wrote it.
     pub text: String,
-    /// How it is reached from here.
+    /// Its path from here.
     pub path: TokenStream,
-    /// The size that a trace takes it for; `const` evaluation compares the two.
+    /// The size that a trace assumes for it; `const` evaluation compares the two.
     pub assumed: Option<Dim>,
 }
 
@@ -125,7 +125,7 @@ pub struct OuterConstant {
 pub struct Constants(pub Vec<OuterConstant>);
 
 impl Constants {
-    /// Number of a constant, new or known: two callees may have constants of one name.
+    /// The number of a constant, new or known. Two callees may have different constants of one name.
     pub fn number(&mut self, text: String, path: TokenStream) -> usize {
         let way = path.to_string();
         self.0.iter().position(|known| known.path.to_string() == way).unwrap_or_else(|| {
@@ -134,12 +134,14 @@ impl Constants {
         })
     }
 
-    /// The constant of a slot, unless a trace has assumed it already: each is assumed once, so that the traces come to an end.
+    /// The constant of a slot, unless a trace has already assumed its value: each is assumed once, so that retracing
+    /// ends.
     pub fn open(&self, slot: u32) -> Option<&OuterConstant> {
         self.0.get(slot.checked_sub(FIRST_CONSTANT)? as usize).filter(|constant| constant.assumed.is_none())
     }
 
-    /// A dim in Rust, as an i128, which holds every `usize`, if its value is known once constants are: a named dim's is not.
+    /// A dim as a Rust expression of type i128, which holds every `usize`; `None` if it contains a named dim, since
+    /// only constants have values.
     pub fn in_rust(&self, dim: &Dim) -> Option<TokenStream> {
         let mut sum = quote!(0i128);
         for (atoms, coefficient) in dim.terms() {
@@ -179,31 +181,31 @@ impl Constants {
 pub struct FunctionSignature {
     /// The function's name.
     pub ident: Ident,
-    /// Declared dims: those of [`Signature::dims`], in its order; quotients of facts among them.
+    /// Declared dims in the order of [`Signature::dims`], including the quotients of facts.
     pub dims: Vec<Ident>,
-    /// Declared dims that are made of others, as a fact says: `D` is `H * (D/H)`.
+    /// Declared dims that a fact expresses by others: `D` is `H * (D/H)`.
     pub made: Vec<MadeDim>,
     /// Dims and inputs; constants among the shapes by [`FIRST_CONSTANT`].
     pub signature: Signature,
     /// Parameters as written.
     pub parameters: Vec<Parameter>,
-    /// What is returned; `None` after an error.
+    /// The result; `None` after an error.
     pub result: Option<ResultType>,
     /// The return type without dtypes and dims.
     pub written_result: TokenStream,
-    /// Where the return type stands.
+    /// The place of the return type.
     pub result_place: Place,
     /// Constants that the shapes use.
     pub constants: Constants,
     /// Positions of the inputs that are buffers.
     pub buffers: Vec<usize>,
-    /// Positions of those that the function gives new states of, in this order, behind its results.
+    /// Positions of the buffers whose new states the function returns, in this order, after its results.
     pub states: Vec<usize>,
-    /// Names of all parameters, of those too that could not be read.
+    /// Names of all parameters, including those that could not be read.
     pub names: Vec<String>,
     /// A fact about its dims could not be parsed, so its body is not diagnosed.
     pub has_unread_facts: bool,
-    /// Dims that nothing binds, unless a model does that is not known yet; models that have nothing to change.
+    /// Errors about dims that nothing binds and `&mut` models without buffers; models not known yet may resolve them.
     pub unbound: Vec<(Place, String)>,
 }
 
@@ -249,7 +251,7 @@ impl FunctionSignature {
         context: &Context,
         diagnostics: &mut Diagnostics,
     ) -> FunctionSignature {
-        // Constants of the signature have their numbers before models are known; those that models name follow.
+        // Constants of the signature are numbered before models are known; those of models follow.
         let mut constants = match context.models.is_empty() {
             true => Constants::default(),
             false => {
@@ -383,7 +385,7 @@ impl FunctionSignature {
         read
     }
 
-    /// Takes a struct of tensors.
+    /// Whether it takes a struct of tensors.
     pub fn has_models(&self) -> bool {
         self.parameters.iter().any(|parameter| parameter.model.is_some())
     }
@@ -405,12 +407,12 @@ impl FunctionSignature {
         self.parameters.iter().filter(|parameter| parameter.passing == Passing::Flag)
     }
 
-    /// The companions of all models have told what they consist of.
+    /// Whether the fields of all models are known.
     pub fn is_known(&self) -> bool {
         self.parameters.iter().all(|parameter| parameter.model.is_none() || parameter.fields.is_some())
     }
 
-    /// Every type could be read.
+    /// Whether every type could be read.
     pub fn is_complete(&self) -> bool {
         self.result.is_some() && self.parameters.len() == self.names.len()
     }
@@ -422,7 +424,7 @@ impl FunctionSignature {
         own.chain(self.made.iter().map(|made| &made.ident)).cloned().collect()
     }
 
-    /// Dims in the order in which the inputs name them: that of a trace at run time.
+    /// Orders dims as the inputs name them, which is the order of a trace at run time.
     fn order_dims(&mut self, of_model: &[Ident]) {
         let mut order: Vec<usize> = vec![];
         let atoms = self.signature.inputs.iter().flat_map(|input| &input.shape);
@@ -435,7 +437,7 @@ impl FunctionSignature {
             }
         }
         let mut unbound = self.signature.unbound();
-        // What is made of a dim that nothing binds says no more.
+        // A dim made of an unbound one gets no further message.
         let is_quotient = |position: &usize| self.made.iter().any(|made| made.quotient == self.dims[*position]);
         if unbound.iter().any(|position| !is_quotient(position)) {
             unbound.retain(|position| !is_quotient(position));
@@ -473,7 +475,7 @@ impl FunctionSignature {
     }
 }
 
-/// Nothing of the model can change.
+/// The message for a `&mut` model without buffers.
 fn without_buffers(parameter: &Parameter) -> String {
     let model = parameter.model.as_ref().map(crate::diagnostics::source_text).unwrap_or_default();
     let shared = match parameter.ident == "self" {
@@ -485,7 +487,7 @@ fn without_buffers(parameter: &Parameter) -> String {
     )
 }
 
-/// The span at which everything generated for a call hangs: its `(`.
+/// The span of everything generated for a call: its `(`.
 pub fn open_span(paren: &syn::token::Paren) -> Span {
     paren.span.open()
 }

@@ -1,5 +1,5 @@
-//! Checks sizes that are computed from constants, such as `{ WIDTH - 7 }`: where one has no value, such as a negative length,
-//! `const` evaluation rejects it at the user's own tokens.
+//! Checks sizes that are computed from constants, such as `{ WIDTH - 7 }`: `const` evaluation rejects one without a
+//! valid value, such as a negative length, at the user's own tokens.
 
 use super::signature::mentions;
 use crate::diagnostics::{Place, source_text};

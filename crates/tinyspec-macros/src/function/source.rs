@@ -1,9 +1,9 @@
-//! What the file around a `#[function]` or a `#[model]` tells of names that the macros cannot look up.
+//! What the source file of a `#[function]` or `#[model]` says about names that macros cannot look up.
 //!
-//! A callee's signature comes from a macro of its name, and where there is none rustc says that it "cannot find macro". The file
-//! tells beforehand which callees are plain functions of the same module, which fields are plain structs, and by which path a
-//! name is imported. Of a name in a shape it tells whether anything could have defined it. Where it does not tell for sure,
-//! the message is left to rustc.
+//! A callee's signature comes from a macro of the same name; if there is none, rustc says that it "cannot find macro".
+//! The file shows beforehand which callees are plain functions of the same module, which fields are plain structs, and
+//! by which path a name is imported. For a name in a shape it shows whether anything could define it. If it is not
+//! conclusive, the message is left to rustc.
 
 use super::STD_MACROS;
 use crate::editor;
@@ -15,7 +15,7 @@ use std::rc::Rc;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Ident, ImplItem, Item, Type, UseTree};
 
-/// Attributes that leave an item what it is.
+/// Attributes that do not change an item.
 const INERT: &[&str] =
     &["allow", "cold", "deny", "deprecated", "doc", "expect", "inline", "must_use", "track_caller", "warn"];
 
@@ -47,7 +47,7 @@ struct Module {
     defined: HashSet<String>,
     /// Functions and types that no attribute macro transforms.
     plain: HashSet<String>,
-    /// What is imported by name, and its path. As text: tokens do not outlive the expansion that has made them.
+    /// Imported names and their paths. As text: tokens do not outlive the expansion that made them.
     imports: HashMap<String, String>,
     /// Functions that constants may call.
     constant: HashSet<String>,
@@ -59,13 +59,13 @@ struct Module {
 #[derive(Default)]
 struct File {
     modules: Vec<Module>,
-    /// Structs under `#[model]`, and whether it says `functions`.
+    /// Structs with `#[model]`, and whether the attribute says `functions`.
     models: HashMap<String, bool>,
-    /// Names of all constants, statics and imports, wherever they stand, and whether every one of a name is an array.
+    /// Names of all constants, statics and imports in the file, and whether every one of that name is an array.
     values: HashMap<String, bool>,
     /// A macro or an import of everything may define more.
     is_open: bool,
-    /// It imports from tinyspec itself. A file that does not may be `include!`d, and see the names of another.
+    /// It imports from tinyspec itself. A file that does not may be `include!`d and see the names of another one.
     is_module: bool,
 }
 
@@ -74,7 +74,8 @@ pub fn is_plain(owner: &Ident, name: &Ident) -> bool {
     module_of(owner, |module| module.plain.contains(&name.to_string())).unwrap_or_default()
 }
 
-/// Whether `name` is a `const fn` of the module in which `owner` is defined: what it gives for constants is one.
+/// Whether `name` is a `const fn` of the module in which `owner` is defined: called on constants, it returns a
+/// constant.
 pub fn is_const_function(owner: &Ident, name: &Ident) -> bool {
     module_of(owner, |module| module.constant.contains(&name.to_string())).unwrap_or_default()
 }
@@ -101,7 +102,7 @@ pub fn is_without_functions(name: &Ident) -> bool {
     file_around(name).is_some_and(|file| file.models.get(&name.to_string()) == Some(&false))
 }
 
-/// Whether a struct of this name in its file is a `#[model]`.
+/// Whether some struct of this name in its file is a `#[model]`.
 pub fn is_model(name: &Ident) -> bool {
     file_around(name).is_some_and(|file| file.models.contains_key(&name.to_string()))
 }
@@ -126,13 +127,13 @@ pub fn constant_near(name: &Ident) -> Option<String> {
 fn module_of<T: PartialEq>(owner: &Ident, of: impl Fn(&Module) -> T) -> Option<T> {
     let file = file_around(owner)?;
     let owner = owner.to_string();
-    // Several owners may have this name, and the span does not tell which one is meant: all must agree.
+    // Several owners may have this name, and the span does not show which one is meant, so all must agree.
     let mut told = file.modules.iter().filter(|module| module.defined.contains(&owner)).map(of);
     let first = told.next()?;
     told.all(|other| other == first).then_some(first)
 }
 
-/// The file in which a name stands, if it is known to be what is compiled. Each is read once.
+/// The file that contains a name, if it is known to be what is compiled. Each file is read once.
 fn file_around(name: &Ident) -> Option<Rc<File>> {
     thread_local! {
         static FILES: RefCell<HashMap<PathBuf, Option<Rc<File>>>> = RefCell::default();
@@ -202,7 +203,7 @@ impl File {
                             methods.push(method.sig.ident.to_string());
                         }
                     }
-                    // One under a `cfg` may be the only one.
+                    // The only block may be one under a `cfg`.
                     let is_ours =
                         block.attrs.iter().all(|attribute| is(attribute, INERT) || is(attribute, &["function"]));
                     if let (Type::Path(path), Some(first), false, true) =

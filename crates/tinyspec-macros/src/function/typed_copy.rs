@@ -1,4 +1,4 @@
-//! The typed copy: the user's body as ordinary Rust over run-time tensors. rustc checks names and types in it, editors
+//! The typed copy: the user's body as ordinary Rust over run-time tensors. rustc checks its names and types, editors
 //! complete in it, and tests run it to compare its graph with the embedded one.
 //!
 //! Run over placeholders it must give the embedded graph, node for node (`EmbeddedFunction::retrace`). Expressions that
@@ -18,11 +18,11 @@ use syn::visit_mut::{
 use syn::{Block, Expr, ExprCall, ExprMethodCall, PathArguments, Stmt, Type, parse_quote};
 use tinyspec_ir::ops::{METHODS, ParamKind};
 
-/// `body` as Rust: tensor types without dims, sizes in shapes as dims, and nothing that the macro has refused already.
+/// `body` as plain Rust: tensor types without dims, sizes in shapes as dims, and without what the macro has refused.
 pub fn typed_copy(body: &Block, diagnostics: &Diagnostics) -> Block {
     let mut copy = body.clone();
     Copier { diagnostics }.visit_block_mut(&mut copy);
-    // The results, where the macro has said that there are none.
+    // A placeholder for results that the macro has reported missing.
     let results = || Stmt::Expr(parse_quote!(::tinyspec::__private::wrong_results()), None);
     match body.stmts.last() {
         Some(Stmt::Expr(last, None)) if diagnostics.is_spoken_for(last) => {
@@ -40,7 +40,7 @@ struct Copier<'a> {
 }
 
 impl Copier<'_> {
-    /// A `let` with a mistake leaves its names.
+    /// A `let` with a mistake still binds its names.
     fn statement(&self, statement: Stmt) -> Vec<Stmt> {
         match statement {
             Stmt::Local(local) if self.diagnostics.is_spoken_for(&local) => names_of(&local.pat)
@@ -80,7 +80,7 @@ impl VisitMut for Copier<'_> {
 
     fn visit_expr_mut(&mut self, expression: &mut Expr) {
         if self.diagnostics.is_spoken_for(expression) {
-            // A statement has any type, a value is a tensor.
+            // A statement may have any type; a value is replaced by a tensor.
             *expression = if is_statement(expression) {
                 parse_quote!(::core::unreachable!())
             } else {
@@ -179,7 +179,8 @@ impl VisitMut for Copier<'_> {
         else {
             return;
         };
-        // The first argument of all that make tensors from nothing; rows of the table say it themselves.
+        // The first argument of the functions that create tensors is a shape; rows of the method table say so
+        // themselves.
         let by_hand = matches!(last.ident.to_string().as_str(), "zeros" | "ones" | "full" | "full_of");
         let row = METHODS.iter().find(|row| last.ident == row.name);
         if let ("arange", [count]) = (&*last.ident.to_string(), &mut *call.args.iter_mut().collect::<Vec<_>>()) {
@@ -196,7 +197,7 @@ impl VisitMut for Copier<'_> {
     }
 }
 
-/// Has no value that anything could be done with.
+/// Whether the expression has no useful value.
 fn is_statement(expression: &Expr) -> bool {
     match expression {
         Expr::While(_) | Expr::Loop(_) | Expr::ForLoop(_) | Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => {
@@ -240,7 +241,7 @@ fn size(size: &mut Expr) {
     *size = parse_quote!(::tinyspec::__private::size(&(#inner)));
 }
 
-/// `[B, 64]` has elements of one type once each is a dim.
+/// In `[B, 64]` all elements have one type once each is a dim.
 fn sizes(shape: &mut Expr) {
     match shape {
         Expr::Array(array) => {

@@ -1,5 +1,5 @@
-//! Invisible groups, in which `macro_rules!` wraps what it was given for `$t:ty` or `$e:expr`: code reads as if it were written
-//! in place.
+//! Removes the invisible groups in which `macro_rules!` wraps arguments for `$t:ty` or `$e:expr`, so that the code
+//! reads as if written in place.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::ToTokens;
@@ -8,7 +8,7 @@ use syn::punctuated::Punctuated;
 use syn::visit_mut::{VisitMut, visit_expr_mut, visit_type_mut};
 use syn::{Expr, ExprParen, ItemFn, ItemImpl, ItemStruct, Macro, Token, Type};
 
-/// Items, with what macros gave unwrapped.
+/// Items whose invisible groups can be removed.
 pub trait Item: syn::parse::Parse {
     /// Unwraps all groups in it.
     fn ungroup(&mut self);
@@ -47,7 +47,7 @@ pub fn expression(expression: &mut Expr) {
     Ungroup.visit_expr_mut(expression);
 }
 
-/// The elements of `vec![a, b]`, whose tokens are code like all around them; other macros are refused.
+/// The elements of `vec![a, b]`, which are ordinary code; `None` for other macros.
 pub fn elements(call: &Macro) -> Option<Punctuated<Expr, Token![,]>> {
     let is_list = call.path.is_ident("vec");
     is_list.then(|| call.parse_body_with(Punctuated::parse_terminated).ok()).flatten()
@@ -61,7 +61,7 @@ pub fn visit_elements(call: &mut Macro, mut visit: impl FnMut(&mut Expr)) {
     }
 }
 
-/// Unwraps types and expressions; what binds less tightly than its group gets parentheses, since `2.0 + 1.0` is one operand.
+/// Unwraps types and expressions; an expression that is not one operand, such as `2.0 + 1.0`, gets parentheses.
 struct Ungroup;
 
 impl VisitMut for Ungroup {

@@ -1,4 +1,4 @@
-//! What the language shows of a kernel's accesses, in the user's words and at the user's tokens.
+//! Reports what verification finds about a kernel's accesses, with the user's names and at the user's tokens.
 
 use super::emit;
 use super::syntax::Kernel;
@@ -10,7 +10,7 @@ use tinyspec_ir::{Arg, AxisType, DType, NodeId, Op};
 const CURE: &str = "put the access into an `if`, read with `.get([…], default)`, or write `unsafe { … }` to have it \
                     checked while the kernel runs (a read outside gives 0, a store does nothing)";
 
-/// Reports accesses that may be outside, and iterations that may meet.
+/// Reports accesses that may be out of bounds, and iterations that may race.
 pub fn check(kernel: &Kernel, traced: &Traced, diagnostics: &mut Diagnostics) {
     if traced.is_whole {
         for dim in emit::signature(kernel, traced).unbound() {
@@ -22,7 +22,7 @@ pub fn check(kernel: &Kernel, traced: &Traced, diagnostics: &mut Diagnostics) {
     let name = |node: NodeId| name(kernel, traced, node);
     let vouched = |node: NodeId| traced.places.get(&node).is_some_and(|place| place.vouched);
     let mut problems = problems(&traced.graph, traced.sink, &name, &vouched);
-    // Of `y[i] += …` the store says more than the read.
+    // For `y[i] += …` the error of the store says more than that of the read.
     problems.sort_by_key(|problem| traced.graph.op(problem.node) == Op::Load);
     for problem in problems {
         if let Some(written) = traced.places.get(&problem.node) {
@@ -31,7 +31,7 @@ pub fn check(kernel: &Kernel, traced: &Traced, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// A dim that was not declared is taken for a constant, which has no bounds.
+/// An undeclared dim is treated as a constant, which has no bounds.
 fn undeclared(kernel: &Kernel, traced: &Traced, texts: &[&str]) -> String {
     let mut words = texts.iter().flat_map(|text| text.split(|letter: char| !letter.is_alphanumeric() && letter != '_'));
     let constants = traced.constants.iter().filter_map(|path| path.get_ident());
@@ -44,7 +44,7 @@ fn undeclared(kernel: &Kernel, traced: &Traced, texts: &[&str]) -> String {
     found.map(line).unwrap_or_default()
 }
 
-/// An end that moves with a loop is none.
+/// Whether the bound depends on a loop, so that it is not a fixed bound.
 fn names_a_loop(traced: &Traced, end: &str) -> bool {
     let mut words = end.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
     words.any(|word| traced.loops.values().any(|name| name == word))

@@ -1,5 +1,5 @@
-//! What a kernel becomes: a function to call, and under its name the graph of the call as a `FUNCTION` like those of
-//! `#[function]`, so that both can be called from each other's bodies.
+//! The expansion of a kernel: a function to call, and, under its name, the graph of the call as a `FUNCTION` like those
+//! of `#[function]`, so that each can be called from the other's body.
 
 use super::syntax::{Kernel, Parameter, ParameterKind};
 use super::trace::Traced;
@@ -15,7 +15,7 @@ use tinyspec_ir::kernel::WrittenKernel;
 use tinyspec_ir::signature::{Input, NamedDim, Signature};
 use tinyspec_ir::{Arg, Builder, DType, Dim, Graph, Location, NodeId, Result, Shape, ops};
 
-/// The items of one kernel. Without a graph they are still there, so that no caller sees a second error.
+/// The items of one kernel. They are emitted without a graph too, so that callers get no second error.
 pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnostics) -> TokenStream {
     let bytes = match traced.map(|traced| function(kernel, traced)) {
         Some(Ok(function)) => function.encode(),
@@ -125,7 +125,7 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
     }
 }
 
-/// The type of what could not be read: no caller is told of it a second time.
+/// The type of a parameter that could not be read; it accepts anything, so that callers get no second error.
 fn anything() -> TokenStream {
     quote!(impl ::core::marker::Sized)
 }
@@ -148,7 +148,7 @@ pub fn rust_type(dtype: DType) -> Option<TokenStream> {
     })
 }
 
-/// What `#[function]`s that call the kernel learn of it.
+/// The companion for `#[function]`s that call the kernel.
 fn companion(kernel: &Kernel, traced: Option<&Traced>) -> TokenStream {
     let payload = match traced {
         Some(traced)
@@ -258,7 +258,7 @@ pub fn function(kernel: &Kernel, traced: &Traced) -> Result<tinyspec_ir::functio
         sink: traced.sink,
     };
     let outputs = written.call(&mut graph, &arguments)?;
-    // Errors of a launch say where the kernel was written, and beside it where it was called.
+    // Errors of a launch say where the kernel was written and where it was called.
     let start = kernel.name.span().start();
     let location = Location { file: Arc::from(""), line: start.line as u32, column: start.column as u32 + 1 };
     if let Some(&result) = outputs.first() {

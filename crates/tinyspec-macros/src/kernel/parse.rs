@@ -1,4 +1,5 @@
-//! Tokens of `uop!` → [`syntax`](super::syntax). What Rust's grammar has and kernels have not is refused with a sentence.
+//! Parses the tokens of `uop!` into [`syntax`](super::syntax). Rust that kernels do not have is refused with an
+//! explanation.
 
 mod brackets;
 mod expression;
@@ -23,18 +24,19 @@ const FORM: &str = "expected a kernel: `<N> pub fn name(y: &mut Global<f32, N>, 
 
 const PARAMETER: &str = "a parameter is `&Global<dtype, dims…>`, `&mut Global<dtype, dims…>` or a scalar such as `f32`";
 
-/// One kernel of a `uop!`. Whatever is wrong behind its name, there is something to call; `None` without a name.
+/// One kernel of a `uop!`. With a name there is always something to call, whatever else is wrong; `None` without a
+/// name.
 pub fn kernel(tokens: TokenStream, diagnostics: &mut Diagnostics) -> Option<Kernel> {
     let end = end(&tokens, Span::call_site());
     parsed(tokens, end, diagnostics, head).flatten()
 }
 
-/// Where a mistake is shown that the end of these tokens is.
+/// The span for a mistake at the end of these tokens.
 fn end(tokens: &TokenStream, without: Span) -> Span {
     tokens.clone().into_iter().last().map_or(without, |last| last.span())
 }
 
-/// Parses all of `tokens`. What is missing at their end is shown at `end`: syn knows no place for it.
+/// Parses all of `tokens`. A missing token is reported at `end`, since syn has no location for it.
 fn parsed<T>(
     tokens: TokenStream,
     end: Span,
@@ -161,7 +163,7 @@ fn gradient(attributes: &mut Vec<syn::Attribute>, diagnostics: &mut Diagnostics)
 fn refused(tokens: TokenStream, end: Span, is_result: bool) -> Parameter {
     let mut tokens = tokens.into_iter();
     if is_result {
-        // The name stands behind `as`.
+        // The name follows `as`.
         tokens.find(|token| matches!(token, TokenTree::Ident(word) if word == "as"));
     }
     let name = match tokens.next() {
@@ -172,7 +174,7 @@ fn refused(tokens: TokenStream, end: Span, is_result: bool) -> Parameter {
     Parameter { name, at: end.into(), dtype: DType::Void, kind }
 }
 
-/// `Global<f32, N / 2>`: what Rust takes for a type up to the sign.
+/// The error for `Global<f32, N / 2>`, where Rust parses a type up to the operator.
 fn dim_in_braces(tokens: &TokenStream) -> Option<syn::Error> {
     let sign = tokens
         .clone()

@@ -14,7 +14,7 @@ pub struct Kernel {
     pub parameters: Vec<Parameter>,
     /// Functions that are not kernels: each is refused at its definition.
     pub helpers: Vec<String>,
-    /// The head as it is written.
+    /// The head as written.
     pub written: String,
     /// `None` where its syntax is wrong.
     pub body: Option<Block>,
@@ -40,7 +40,7 @@ pub enum ParameterKind {
     Scalar,
     /// Could not be read; its mistake is reported already.
     Refused,
-    /// As above, of a result.
+    /// The same for a result.
     RefusedResult,
 }
 
@@ -53,12 +53,12 @@ impl Parameter {
         }
     }
 
-    /// Its mistake is reported already.
+    /// Whether its mistake is reported already.
     pub fn is_refused(&self) -> bool {
         matches!(self.kind, ParameterKind::Refused | ParameterKind::RefusedResult)
     }
 
-    /// The kernel may store to it.
+    /// Whether the kernel may store to it.
     pub fn is_written(&self) -> bool {
         matches!(self.kind, ParameterKind::Updated(_) | ParameterKind::Result(_))
     }
@@ -98,7 +98,7 @@ pub enum Statement {
     AtomicAdd { place: Place, value: Expr, at: At },
 }
 
-/// How the iterations of a loop relate to each other.
+/// How the iterations of a loop run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LoopKind {
     Global,
@@ -127,7 +127,7 @@ impl LoopKind {
         }
     }
 
-    /// Its iterations run at once.
+    /// Whether its iterations run in parallel.
     pub fn is_parallel(self) -> bool {
         matches!(self, LoopKind::Global | LoopKind::Local)
     }
@@ -163,7 +163,7 @@ pub struct Element {
     pub at: At,
 }
 
-/// An expression and where it stands.
+/// An expression and its location.
 #[derive(Clone)]
 pub struct Expr {
     pub kind: ExprKind,
@@ -254,7 +254,7 @@ impl BinaryOp {
 }
 
 impl Statement {
-    /// Calls `visit` for this statement and all inside of it.
+    /// Calls `visit` for this statement and all statements inside.
     pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Statement)) {
         visit(self);
         match self {
@@ -268,14 +268,14 @@ impl Statement {
         }
     }
 
-    /// There is a barrier in it.
+    /// Whether it contains a barrier.
     pub fn has_barrier(&self) -> bool {
         let mut found = false;
         self.walk(&mut |statement| found |= matches!(statement, Statement::Barrier(_)));
         found
     }
 
-    /// Calls `visit` for every expression of this statement itself, not of those inside of it.
+    /// Calls `visit` for every expression of this statement itself, not of the statements inside.
     pub fn expressions<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         let place = |place: &'a Place, visit: &mut dyn FnMut(&'a Expr)| {
             if let Place::Element(element) = place {
@@ -305,7 +305,7 @@ impl Block {
         self.statements.iter().for_each(|statement| statement.walk(visit));
     }
 
-    /// An element of this buffer is read somewhere inside.
+    /// Whether an element of this buffer is read inside.
     pub fn reads(&self, name: &str) -> bool {
         let mut found = false;
         self.walk(&mut |statement| {
@@ -321,7 +321,7 @@ impl Block {
         found
     }
 
-    /// Names of variables that are assigned somewhere inside.
+    /// Names of variables that are assigned inside.
     pub fn assigned(&self) -> Vec<String> {
         let mut names = Vec::new();
         self.walk(&mut |statement| {
@@ -361,7 +361,7 @@ pub fn mentioned(statements: &[Statement]) -> Vec<String> {
 }
 
 impl Expr {
-    /// Calls `visit` for this expression and all inside of it.
+    /// Calls `visit` for this expression and all expressions inside.
     pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         visit(self);
         match &self.kind {

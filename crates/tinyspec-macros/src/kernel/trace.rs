@@ -1,8 +1,8 @@
-//! A kernel's syntax → its graph.
+//! Traces a kernel's syntax into its graph.
 //!
-//! Values are single assignments; what stays in order are the effects on memory. Each buffer remembers the effects that
-//! a later access must wait for, and an access waits for nothing that its own value does not imply already: a kernel
-//! without such hazards is a plain kernel in range form.
+//! Values are in SSA form; only effects on memory are ordered. Each buffer records the effects that a later access must
+//! wait for, and an access waits only for those that its own value does not imply already. A kernel without such
+//! hazards is a plain kernel in range form.
 
 mod arithmetic;
 mod effects;
@@ -26,11 +26,11 @@ use tinyspec_ir::signature::NamedDim;
 use tinyspec_ir::{AddrSpace, Arg, Builder, DType, NodeId, Op, Result};
 use value::{Value, Variable};
 
-/// A traced kernel and where the user wrote what.
+/// A traced kernel and its source locations.
 pub struct Traced {
     pub graph: tinyspec_ir::Graph,
     pub sink: NodeId,
-    /// Places of accesses and of the loops.
+    /// Locations of accesses and loops.
     pub places: HashMap<NodeId, Written>,
     /// Names of the loop variables.
     pub loops: HashMap<NodeId, String>,
@@ -42,7 +42,7 @@ pub struct Traced {
     pub slots: Vec<u32>,
     /// Part of the kernel is in `unsafe`.
     pub vouched: bool,
-    /// Nothing was refused: else this is what was understood, for its accesses to be looked at.
+    /// Nothing was refused; otherwise the graph contains what was understood, so that its accesses can be checked.
     pub is_whole: bool,
 }
 
@@ -50,10 +50,10 @@ pub struct Traced {
 #[derive(Clone)]
 pub struct Written {
     pub at: At,
-    /// Of the indices.
+    /// Locations of the indices.
     pub indices: Vec<At>,
     pub buffer: String,
-    /// In `unsafe`.
+    /// It is inside `unsafe`.
     pub vouched: bool,
 }
 
@@ -64,25 +64,25 @@ enum Binding {
     Index(NodeId),
     Variable(usize),
     Memory(usize),
-    /// A Reg buffer: a variable an element.
+    /// A Reg buffer: one variable for each element.
     Registers {
         dims: Vec<i64>,
         first: usize,
     },
     /// A scalar parameter.
     Scalar(NodeId),
-    /// A variable that lives on behind a barrier: an element for each iteration of the local loops.
+    /// A variable that is live across a barrier: a local buffer with an element for each iteration of the local loops.
     Cell {
         memory: usize,
         dtype: DType,
         mutable: bool,
     },
-    /// Arithmetic on the local loops' Ranges, to be done again behind a barrier.
+    /// Arithmetic on the local loops' Ranges, which is rematerialised after a barrier.
     Again {
         node: NodeId,
         ranges: Vec<NodeId>,
     },
-    /// What could not be traced; its mistake is reported already.
+    /// It could not be traced; its mistake is reported already.
     Wrong,
 }
 
@@ -101,7 +101,7 @@ struct Tracer<'a> {
     loop_names: HashMap<NodeId, String>,
     /// Functions that are not kernels: each is refused at its definition.
     helpers: &'a [String],
-    /// The kernel calls one of them; the error at its definition is enough.
+    /// Whether the kernel calls one of them; the error at its definition is enough.
     calls_helper: bool,
     constants: Vec<syn::Path>,
     first_constant: u32,
@@ -109,17 +109,17 @@ struct Tracer<'a> {
     next_buffer: u32,
     unsafe_depth: usize,
     vouched: bool,
-    /// A parameter has no name, so that any unknown name may be its.
+    /// A parameter has no name, so any unknown name may be this parameter.
     is_unnamed: bool,
-    /// Conditions around that could not be traced: whether an access is inside, they may decide.
+    /// The number of enclosing conditions that could not be traced: they may keep an access in bounds.
     doubts: usize,
-    /// Nodes that a node depends on, for the nodes asked about.
+    /// Open Ranges of the nodes asked about so far.
     open_ranges: effects::OpenRanges,
-    /// Reads of a place, each with the conditions under which it was made.
+    /// Loads of a place, each with the conditions under which it was made.
     reads: HashMap<NodeId, Vec<(Vec<NodeId>, NodeId)>>,
 }
 
-/// Traces one kernel. Mistakes go to `diagnostics`, and spoil only what depends on them; `None` without a body.
+/// Traces one kernel. Mistakes go to `diagnostics` and affect only what depends on them; `None` without a body.
 pub fn trace(kernel: &Kernel, diagnostics: &mut Diagnostics) -> Option<Traced> {
     let buffers = kernel.parameters.len() as u32;
     let mut tracer = Tracer {
@@ -161,7 +161,7 @@ pub fn trace(kernel: &Kernel, diagnostics: &mut Diagnostics) -> Option<Traced> {
     let is_whole = tracer.diagnostics.is_empty() && !tracer.calls_helper;
     let mut effects = std::mem::take(&mut tracer.effects);
     if !is_whole {
-        // Reads whose value was spoiled.
+        // Loads whose value was not used because of a mistake.
         let mut reads: Vec<NodeId> = tracer.places.keys().copied().collect();
         reads.retain(|&node| tracer.graph.op(node) == Op::Load);
         reads.sort_unstable();
@@ -194,7 +194,8 @@ impl Tracer<'_> {
         self.diagnostics.error(at, message);
     }
 
-    /// Something has no node here, be it that its mistake was reported; if none was, the kernel would do something else.
+    /// Something has no node, usually because of a reported mistake; if none was reported, that is an error, since the
+    /// kernel would do something else.
     fn lost(&mut self, at: At) {
         // A call of a function that is not a kernel has its error at the definition.
         if self.diagnostics.is_empty() && !self.calls_helper {
@@ -202,7 +203,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// A node that cannot be refused, or the language's own words.
+    /// The node of a builder call; an error is reported in the builder's own words.
     fn made(&mut self, at: At, node: Result<NodeId>) -> Option<NodeId> {
         match node {
             Ok(node) => Some(node),
@@ -214,7 +215,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// The same of a buffer, whose name stands in the message.
+    /// The same for a buffer, whose name is in the message.
     fn buffer_made(&mut self, name: &str, at: At, node: Result<NodeId>) -> Option<NodeId> {
         node.map_err(|error| self.error(at, format!("`{name}`: {}", error.message()))).ok()
     }
@@ -249,7 +250,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Binds the parameters; their shapes.
+    /// Binds the parameters and returns their shapes.
     fn parameters(&mut self, kernel: &Kernel, slots: &[u32]) -> Vec<tinyspec_ir::Shape> {
         let mut shapes = Vec::new();
         for (position, (parameter, &slot)) in kernel.parameters.iter().zip(slots).enumerate() {
@@ -297,7 +298,7 @@ impl Tracer<'_> {
         shapes
     }
 
-    /// Dims of a buffer: indices made of dims, constants and numbers alone.
+    /// Dims of a buffer: indices made only of dims, constants and numbers.
     fn dim_nodes(&mut self, dims: &[Expr]) -> Option<Vec<NodeId>> {
         let mut nodes = Vec::new();
         for dim in dims {
@@ -312,7 +313,7 @@ impl Tracer<'_> {
         Some(nodes)
     }
 
-    /// An outer constant: bound when the kernel is called.
+    /// An outer constant, which is bound when the kernel is called.
     fn constant(&mut self, path: &syn::Path) -> NodeId {
         let words = |path: &syn::Path| quote::quote!(#path).to_string();
         let known = self.constants.iter().position(|other| words(other) == words(path));
@@ -323,14 +324,14 @@ impl Tracer<'_> {
         self.dim_param(self.first_constant + position as u32, 0)
     }
 
-    /// Traces expressions for their mistakes alone.
+    /// Traces expressions only for their mistakes.
     fn look_at<'e>(&mut self, expressions: impl IntoIterator<Item = &'e Expr>) {
         for expr in expressions {
             self.expression(expr);
         }
     }
 
-    /// What a condition that could not be traced decides: nothing is said of whether its accesses are inside.
+    /// Traces what a condition that could not be traced guards: its accesses are not checked for bounds.
     fn in_doubt<T>(&mut self, trace: impl FnOnce(&mut Self) -> T) -> T {
         self.doubts += 1;
         let traced = trace(self);
@@ -338,7 +339,7 @@ impl Tracer<'_> {
         traced
     }
 
-    /// All conditions that hold here, as one.
+    /// The conjunction of the conditions that hold here.
     fn gate(&mut self, from: usize) -> Option<NodeId> {
         let mut all: Option<NodeId> = None;
         for position in from..self.gates.len() {

@@ -1,4 +1,4 @@
-//! The struct without shapes, and its `Model`.
+//! The struct without shapes, and its `Model` implementation.
 
 use super::types::inner_type;
 use super::{ModelField, ModelStruct};
@@ -10,7 +10,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::{GenericArgument, Ident, PathArguments, Type};
 
-/// The struct as it is at run time: shapes are values, generics are sizes.
+/// The struct at run time: shapes are values, generics are sizes.
 pub fn plain_struct(model: &ModelStruct) -> TokenStream {
     let item = &model.item;
     let (visibility, name) = (&item.vis, &item.ident);
@@ -38,7 +38,7 @@ pub fn const_generics(names: &[String]) -> TokenStream {
     if names.is_empty() { TokenStream::new() } else { quote!(<#(const #names: usize),*>) }
 }
 
-/// The generics of a struct; to editors they stand where the user wrote them, since fields lead there.
+/// The generics of a struct, with the user's spans for editors, since fields link to them.
 fn own_generics(model: &ModelStruct) -> TokenStream {
     if !editor::is_asking() || model.generics.is_empty() {
         return const_generics(&model.generics);
@@ -55,7 +55,7 @@ fn plain_type(ty: &Type) -> TokenStream {
             quote!([#element; #length])
         }
         Type::Paren(inner) => plain_type(&inner.elem),
-        // Refused: users of the field see what it was meant to be.
+        // Refused, but users of the field see the type that was meant.
         Type::Reference(inner) => plain_type(&inner.elem),
         Type::Tuple(tuple) => {
             let elements = tuple.elems.iter().map(plain_type);
@@ -79,7 +79,7 @@ fn plain_type(ty: &Type) -> TokenStream {
     }
 }
 
-/// The struct after mistakes: a model for whoever uses it, so that nothing more is said of it.
+/// The struct after mistakes: it is still a model, so that its users get no further errors.
 pub fn failed(model: &ModelStruct) -> TokenStream {
     let (plain, name) = (plain_struct(model), editor::aside(&model.item.ident));
     let generics = const_generics(&model.generics);
@@ -108,7 +108,7 @@ pub fn failed(model: &ModelStruct) -> TokenStream {
     }
 }
 
-/// The struct and its `Model`.
+/// The struct and its `Model` implementation.
 pub fn emit(model: &ModelStruct) -> TokenStream {
     let (plain, name) = (plain_struct(model), editor::aside(&model.item.ident));
     let generics = own_generics(model);
@@ -179,10 +179,10 @@ pub fn emit(model: &ModelStruct) -> TokenStream {
     }
 }
 
-/// A struct whose methods were announced has them.
+/// A check that a struct with `#[model(functions)]` has a `#[function] impl`.
 pub fn needs_functions(model: &ModelStruct) -> TokenStream {
     let name = &model.item.ident;
-    // Any sizes.
+    // Arbitrary sizes.
     let sizes = model.generics.iter().map(|_| quote!(0));
     let message = format!(
         "`{name}` announces functions: write `#[function] impl {name} {{ … }}` in its module, or leave out `functions`"
@@ -199,7 +199,7 @@ pub fn needs_functions(model: &ModelStruct) -> TokenStream {
     }
 }
 
-/// Visits what is behind `place`, under the variable `name`.
+/// Visits the value at `place`, named by the variable `name`.
 fn visit(
     ty: &Type,
     place: &TokenStream,
@@ -247,12 +247,12 @@ fn visit(
     }
 }
 
-/// What the tensors of a field are.
+/// The role of a field's tensors.
 fn role(field: &ModelField) -> TokenStream {
     if field.options.buffer { quote!(::tinyspec::nn::Role::Buffer) } else { quote!(::tinyspec::nn::Role::Parameter) }
 }
 
-/// Makes what a type says, under the variable `name`.
+/// Builds a value of this type, named by the variable `name`.
 fn build(ty: &Type, field: &ModelField) -> TokenStream {
     let list = |inner: &Type, length: TokenStream| {
         let each = build(inner, field);
@@ -329,7 +329,7 @@ fn tensor(ty: &Type, field: &ModelField) -> TokenStream {
     };
     let dims: Vec<_> = arguments.collect();
     let init = match field.init.to_string().as_str() {
-        // Matrices and filters are drawn, vectors are added: they start at zero.
+        // Matrices and filters start at random; vectors are biases and start at zero.
         "default" if dims.len() >= 2 && !field.options.buffer => quote!(::tinyspec::nn::Init::Xavier),
         "default" => quote!(::tinyspec::nn::Init::Zeros),
         _ => field.init.clone(),

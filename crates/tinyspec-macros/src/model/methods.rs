@@ -23,7 +23,7 @@ use syn::visit::Visit;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Attribute, FnArg, GenericParam, Ident, ImplItem, ImplItemFn, ItemImpl, Meta, PathArguments, Type};
 
-/// A number for a method's name, by which generic code finds it.
+/// A hash of a method's name, by which generic code finds it.
 pub fn name_hash(name: &str) -> u64 {
     // FNV-1a: the same in every build.
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
@@ -49,7 +49,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         let message = format!("`{name}` gets #[function]s here: write `#[model(functions)]` before its definition");
         diagnostics.error(Place::of(&name), message);
     }
-    // If the source file shows a second block it is reported here, else rustc reports it.
+    // A second block that the source file shows is reported here; otherwise rustc reports it.
     let is_second = methods.first().is_some_and(|first| source::is_second_block(&name, &first.item.sig.ident));
     if is_second {
         let message =
@@ -90,7 +90,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
         let (visibility, ident) = (&method.vis, &method.sig.ident);
         let constant = graph_name(ident);
         let hash = name_hash(&ident.to_string());
-        // rustc names it where a check fails.
+        // rustc quotes this name where a check fails.
         let graph_name = format_ident!("fn_{}", ident.unraw().to_string());
         let (declared, call, allow) =
             (&parameters.declared, parameters.call(&quote!(Self::#constant)), allow(is_wrong));
@@ -152,7 +152,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
     }
     let companion = is_whole.then(|| companion::visit_in_module(&visited, &owner, &last, &quote!({ methods #block })));
     let errors = diagnostics.to_tokens();
-    // An `impl` may be that of one size.
+    // An `impl` may be for one size only.
     let sizes = (0..arguments_of(self_type)).map(|number| format_ident!("SIZE_{number}"));
     let sizes: Vec<Ident> = sizes.collect();
     let any_size = if sizes.is_empty() { TokenStream::new() } else { quote!(<#(#sizes),*>) };
@@ -179,7 +179,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
     renamed::under(block_options.root, items)
 }
 
-/// The name of the struct, if the block can be read at all.
+/// The name of the struct, if the block can be read.
 fn check_block(block: &ItemImpl, diagnostics: &mut Diagnostics) -> Option<Ident> {
     if let Some((path, _)) = &block.trait_ {
         diagnostics
@@ -222,7 +222,7 @@ fn is_method(item: &ImplItem) -> bool {
     matches!(item, ImplItem::Fn(method) if matches!(method.sig.inputs.first(), Some(FnArg::Receiver(_))))
 }
 
-/// A method with what stands before it.
+/// A method and its options.
 struct Method {
     item: ImplItemFn,
     options: Options,
@@ -248,7 +248,7 @@ impl VisitMut for Constants<'_> {
         if first.ident != "Self" || !is_constant(last) {
             return;
         }
-        // What may differ with the generics, the trace refuses.
+        // The trace refuses what may depend on the generics.
         if !self.0.generics.params.is_empty() {
             return;
         }
@@ -264,7 +264,7 @@ impl VisitMut for Constants<'_> {
     }
 }
 
-/// The methods, with their options; where an attribute that is ours stood, nothing is left.
+/// The methods with their options; our attributes are removed.
 fn methods(block: &ItemImpl, diagnostics: &mut Diagnostics) -> Vec<Method> {
     let mut methods = vec![];
     for item in block.items.iter().filter(|item| is_method(item)) {
@@ -301,7 +301,7 @@ fn names(idents: &[Ident]) -> Vec<String> {
     idents.iter().map(ToString::to_string).collect()
 }
 
-/// What the methods of a block may refer to; the struct's fields are not known yet.
+/// What the methods of a block may refer to, before the struct's fields are known.
 fn context(block: &ItemImpl) -> Context {
     let generics = block.generics.params.iter().filter_map(|generic| match generic {
         GenericParam::Type(parameter) => Some(parameter.ident.clone()),
@@ -323,7 +323,7 @@ fn fields_callee(name: &Ident) -> CalleePath {
     CalleePath { path: fields_name(name).into(), text: format!("the type {name}"), span: editor::aside_of(name.span()) }
 }
 
-/// Where a method's graph is, beside the method.
+/// The name of the item with a method's graph.
 fn graph_name(method: &Ident) -> Ident {
     format_ident!("{}", method.unraw().to_string().to_uppercase(), span = editor::aside_of(method.span()))
 }
@@ -333,7 +333,7 @@ fn impl_arguments(self_type: &Type) -> TokenStream {
     quote!(#self_type)
 }
 
-/// How many sizes the type is written with.
+/// The number of sizes that the type is written with.
 fn arguments_of(self_type: &Type) -> usize {
     let Type::Path(path) = self_type else { return 0 };
     match path.path.segments.last().map(|last| &last.arguments) {
@@ -342,7 +342,7 @@ fn arguments_of(self_type: &Type) -> usize {
     }
 }
 
-/// The context once companions have told: the first is the struct's own.
+/// The context with the companions' answers, the first of which is the struct's own.
 fn known_context(block: &ItemImpl, paths: &[CalleePath], known: &[Known]) -> Context {
     let mut context = context(block);
     context.models = models(paths, known);
@@ -363,7 +363,7 @@ fn known_context(block: &ItemImpl, paths: &[CalleePath], known: &[Known]) -> Con
     context
 }
 
-/// The graph of method number `number`.
+/// Traces method number `number`.
 pub fn traced(number: usize, options: TokenStream, block: &ItemImpl, known: Vec<Known>) -> TokenStream {
     let first = context(block);
     let mut reported = Diagnostics::default();
@@ -381,7 +381,7 @@ pub fn traced(number: usize, options: TokenStream, block: &ItemImpl, known: Vec<
     let context = known_context(block, &found, &known);
     let mut diagnostics = Diagnostics::default();
     let mut signature = method.signature(&context, &mut reported);
-    // Of a model that has mistakes of its own nothing more is said.
+    // A model with mistakes gets no further messages.
     let unbound = if signature.is_known() { std::mem::take(&mut signature.unbound) } else { vec![] };
     for (place, message) in unbound {
         diagnostics.error(place, message);

@@ -1,9 +1,9 @@
 //! `#[model]`: structs of tensors and models, with declared shapes and named parameters; `#[function] impl` for their
 //! methods.
 //!
-//! A struct has one name among macros, so one companion tells its fields and its methods. Without methods it is the
-//! struct's; with `#[model(functions)]` the struct emits its fields under a hidden name, and the one `#[function] impl`
-//! emits the companion.
+//! A struct can have one macro of its name, so one companion tells both its fields and its methods. Without methods the
+//! struct emits it. With `#[model(functions)]` the struct emits its fields under a hidden name, and the one
+//! `#[function] impl` emits the companion.
 //!
 //! A function over models takes their tensors as inputs, in the order of the fields. The graph of a method of another
 //! type is reached without naming types, `method(|model: &Mlp| &model.fc1)`, by a hash of the method's name.
@@ -31,7 +31,7 @@ use syn::{
 };
 use types::{FieldOptions, FieldPayload, ModelType, field_type, fields_payload, model_path};
 
-/// What `#[model(…)]` before a struct may say.
+/// The options of `#[model(…)]` on a struct.
 #[derive(FromMeta, Default)]
 #[darling(default)]
 struct StructOptions {
@@ -40,7 +40,7 @@ struct StructOptions {
     root: Option<syn::Path>,
 }
 
-/// What `#[model(…)]` before a field may say.
+/// The options of `#[model(…)]` on a field.
 #[derive(FromMeta, Default)]
 #[darling(default)]
 struct WrittenField {
@@ -57,15 +57,15 @@ pub(crate) struct ModelField {
     pub field: Field,
     /// Its name.
     pub name: Ident,
-    /// Is no part of the model.
+    /// It is not part of the model.
     pub skip: bool,
-    /// Lengths and absences.
+    /// Its other options.
     pub options: FieldOptions,
-    /// How its tensors start.
+    /// The initialisation of its tensors.
     pub init: TokenStream,
 }
 
-/// A struct, read.
+/// A parsed struct.
 pub(crate) struct ModelStruct {
     /// As written.
     pub item: ItemStruct,
@@ -73,11 +73,11 @@ pub(crate) struct ModelStruct {
     pub generics: Vec<String>,
     /// All fields.
     pub fields: Vec<ModelField>,
-    /// A `#[function] impl` follows.
+    /// It has a `#[function] impl`.
     pub functions: bool,
-    /// Where tinyspec is found from here, unless it is `::tinyspec`.
+    /// The path of tinyspec, unless it is `::tinyspec`.
     pub root: Option<syn::Path>,
-    /// Constants of the scope around it that the shapes name.
+    /// Outer constants in the shapes.
     pub constants: Vec<TokenStream>,
 }
 
@@ -89,7 +89,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
             let mut diagnostics = Diagnostics::default();
             match syn::parse2::<syn::Item>(item.clone()) {
                 Ok(other) => diagnostics.error(Place::of(&other), "#[model] stands before a `struct`"),
-                // rustc has said what is wrong with it.
+                // rustc has reported what is wrong with it.
                 Err(_) if !item.is_empty() => {
                     let mended = half_typed::without_fields(item);
                     let is_readable = syn::parse2::<ItemStruct>(mended.clone()).is_ok();
@@ -157,7 +157,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     renamed::under(model.root, quote!(#emitted #sizes #needed #companion))
 }
 
-/// The last step: a companion, now that those of the fields' types have been visited.
+/// The last step: a companion, once those of the fields' types have been visited.
 pub fn expand_companion(input: TokenStream) -> TokenStream {
     match syn::parse2::<Visited>(input).and_then(|visited| Ok((syn::parse2::<State>(visited.state.clone())?, visited)))
     {
@@ -190,7 +190,7 @@ impl Parse for State {
     }
 }
 
-/// The fields' companion: under the struct's own name, or, with methods to come, under a hidden one.
+/// The companion for the fields: under the struct's own name, or under a hidden one if methods follow.
 fn companion_of(model: &ModelStruct, payload: &TokenStream) -> TokenStream {
     let name = &model.item.ident;
     if model.functions {
@@ -200,11 +200,11 @@ fn companion_of(model: &ModelStruct, payload: &TokenStream) -> TokenStream {
     }
 }
 
-/// What the hidden name ends with.
+/// The suffix of the hidden name.
 pub(crate) const FIELDS: &str = "_is_no_model_with_functions";
 
-/// Under which name a struct with methods tells its fields to its `#[function] impl`. It is read by users who forgot
-/// `#[model(functions)]`.
+/// The name under which a struct with methods tells its fields to its `#[function] impl`. Users who forgot
+/// `#[model(functions)]` see it in an error.
 pub(crate) fn fields_name(name: &Ident) -> Ident {
     format_ident!("{}{FIELDS}", name.unraw().to_string(), span = editor::aside_of(name.span()))
 }
@@ -229,7 +229,7 @@ fn payload(model: &ModelStruct, children: &[(String, TokenStream)]) -> TokenStre
     fields_payload(&model.item.ident, &model.generics, &skipped.collect::<Vec<_>>(), &fields)
 }
 
-/// How a type of a model is told apart in a list of callees.
+/// The text that identifies a model's type in a list of callees.
 pub(crate) fn text_of_type(path: &syn::Path) -> String {
     format!("the type {}", crate::diagnostics::source_text(&bare(path)))
 }
@@ -241,7 +241,7 @@ pub(crate) fn bare(path: &syn::Path) -> syn::Path {
     path
 }
 
-/// A model type as something to be visited.
+/// A model type as a callee whose companion is visited.
 pub(crate) fn as_callee(path: &syn::Path) -> CalleePath {
     let span = path.segments.last().map_or_else(Span::call_site, |last| last.ident.span());
     CalleePath { path: bare(path), text: text_of_type(path), span: editor::aside_of(span) }
@@ -309,7 +309,7 @@ impl ModelStruct {
         ModelStruct { item, generics, fields: once, functions, root, constants: vec![] }
     }
 
-    /// The models among the fields' types, each once.
+    /// The models among the fields' types, without repetition.
     pub fn children(&self) -> Vec<CalleePath> {
         let mut children: Vec<CalleePath> = vec![];
         for field in self.fields.iter().filter(|field| !field.skip) {
@@ -374,7 +374,7 @@ impl VisitMut for Static {
     }
 }
 
-/// `; did you mean …?`, of the first word that is not an option.
+/// `; did you mean …?` for the first word that is not an option.
 fn near(options: &TokenStream, known: &[&str]) -> String {
     let Ok(metas) = NestedMeta::parse_meta_list(options.clone()) else { return String::new() };
     let words = metas.iter().filter_map(|meta| match meta {
@@ -386,7 +386,7 @@ fn near(options: &TokenStream, known: &[&str]) -> String {
     near.map_or(String::new(), |near| format!("; did you mean `{near}`?"))
 }
 
-/// Whether there is a `Vec` or an `Option` in a field's type.
+/// Whether a field's type contains a `Vec` or an `Option`.
 fn has_type(ty: &syn::Type, name: &str) -> bool {
     match ty {
         syn::Type::Array(array) => has_type(&array.elem, name),

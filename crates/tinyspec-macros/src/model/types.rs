@@ -1,4 +1,4 @@
-//! What a model consists of, and how its companion says so.
+//! The fields of a model, and their encoding in its companion.
 
 use crate::diagnostics::{Diagnostics, Place};
 use crate::function::companion::Callee;
@@ -20,11 +20,11 @@ pub enum FieldType {
     Tensor(TensorType),
     /// Another model, with values for its generics.
     Model(Rc<ModelType>, Shape),
-    /// An array or a `Vec`, of a length that is known.
+    /// An array or a `Vec` of a known length.
     List(Box<FieldType>, usize),
-    /// An `Option`: there or not.
+    /// An `Option`, and whether it is `Some`.
     Optional(Box<FieldType>, bool),
-    /// `#[model(buffer)]`: a state, whatever it is in a model of its own.
+    /// `#[model(buffer)]`: all tensors in it are states, whatever its own type says.
     Buffer(Box<FieldType>),
 }
 
@@ -35,9 +35,9 @@ pub struct ModelType {
     pub name: String,
     /// Its generics: sizes.
     pub generics: Vec<String>,
-    /// Constants of its scope that its shapes name.
+    /// Outer constants in its shapes.
     pub constants: Vec<String>,
-    /// Its fields but the skipped ones.
+    /// Its fields except the skipped ones.
     pub fields: Vec<(String, FieldType)>,
     /// Fields that are not a part of it.
     pub skipped: Vec<String>,
@@ -55,7 +55,8 @@ impl ModelType {
 }
 
 impl FieldType {
-    /// The tensors in it, in order, and which of them are buffers; `arguments` are the values of the generics in scope.
+    /// Collects its tensors in order, and which of them are buffers; `arguments` are the values of the generics in
+    /// scope.
     pub fn leaves(&self, name: &str, access: &TokenStream, (arguments, sizes): (&[Dim], &[Dim]), leaves: &mut Leaves) {
         let value = |slot: u32| match slot.checked_sub(FIRST_CONSTANT) {
             Some(number) => sizes.get(number as usize).cloned(),
@@ -94,7 +95,7 @@ impl FieldType {
         }
     }
 
-    /// Has a buffer, be it one of an `Option` that is `None`.
+    /// Whether it has a buffer, counting those of an `Option` that is `None`.
     pub fn has_buffers(&self) -> bool {
         match self {
             FieldType::Tensor(_) => false,
@@ -105,16 +106,16 @@ impl FieldType {
     }
 }
 
-/// The tensors of what a function takes.
+/// The tensors of a function's parameters.
 #[derive(Default)]
 pub struct Leaves {
     /// In order.
     pub inputs: Vec<Input>,
-    /// Positions of those that are buffers.
+    /// Positions of the buffers.
     pub buffers: Vec<usize>,
-    /// The type of the parameter that is read.
+    /// The type of the current parameter.
     pub root: TokenStream,
-    /// Constants that the shapes of models name, behind those of the signature.
+    /// Constants in the shapes of models, after those of the signature.
     pub constants: Constants,
 }
 
@@ -130,21 +131,21 @@ impl Leaves {
     }
 }
 
-/// What the text of a constant begins with that a model's shapes name: callers know it by the model that they pass.
+/// Prefix of a constant in a model's shapes: callers reach it through the model that they pass.
 pub const OF_MODEL: char = '&';
 
-/// What `#[model(…)]` says of a field.
+/// The options that `#[model(…)]` gives a field.
 #[derive(Clone, Copy, Default)]
 pub struct FieldOptions {
     /// Length of a `Vec`.
     pub length: Option<usize>,
     /// An `Option` that is `None`.
     pub absent: bool,
-    /// A state that no optimiser changes.
+    /// It is a state, which optimisers do not change.
     pub buffer: bool,
 }
 
-/// Types of Rust's own that no model is named like: of others rustc says whether they are models.
+/// Standard types whose names no model has; for other types rustc reports that they are not models.
 const NO_MODELS: &[&str] = &[
     "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "isize", "str", "u8", "u16", "u32", "u64", "usize", "Arc",
     "BTreeMap", "Duration", "HashMap", "HashSet", "Instant", "PathBuf", "Rc", "String",
@@ -153,7 +154,7 @@ const NO_MODELS: &[&str] = &[
 const NO_FIELD: &str =
     "a field of a model is a `Tensor<…>`, a model, an array, `Vec` or `Option` of them; mark others `#[model(skip)]`";
 
-/// The model that a type leads to through arrays, `Vec`s and `Option`s; `None` for tensors.
+/// The model inside arrays, `Vec`s and `Option`s; `None` for tensors.
 pub fn model_path(ty: &Type) -> Option<&syn::Path> {
     match ty {
         Type::Array(array) => model_path(&array.elem),
@@ -171,7 +172,8 @@ pub fn model_path(ty: &Type) -> Option<&syn::Path> {
     }
 }
 
-/// Is the innermost element type of arrays, `Vec`s, `Option`s and `Box`es certainly neither a tensor nor a model?
+/// Whether the innermost element type of arrays, `Vec`s, `Option`s and `Box`es is certainly neither a tensor nor a
+/// model.
 fn holds_no_model(ty: &Type) -> bool {
     match ty {
         Type::Array(array) => holds_no_model(&array.elem),
@@ -248,7 +250,7 @@ fn inner_field_type(
                 ("Tensor", _) => Some(FieldType::Tensor(reader.tensor(ty)?)),
                 _ => {
                     let arguments = match &last.arguments {
-                        // Constants among them have their numbers before the model is known.
+                        // Constants among them are numbered before the model is known.
                         PathArguments::AngleBracketed(arguments)
                             if child.is_some() || is_model(&last.ident) || arguments.args.iter().all(may_be_size) =>
                         {
@@ -277,11 +279,11 @@ pub fn length(expression: &Expr) -> Option<usize> {
     }
 }
 
-/// A field as the companion tells it.
+/// A field in the companion's payload.
 pub struct FieldPayload<'a> {
     /// Its name.
     pub name: String,
-    /// What its attribute says.
+    /// Its options.
     pub options: FieldOptions,
     /// The payload of the model in it.
     pub child: Option<&'a TokenStream>,
@@ -311,14 +313,14 @@ fn texts(input: ParseStream) -> syn::Result<Vec<String>> {
 }
 
 impl Parse for ModelType {
-    /// After the word `model`.
+    /// Parses what follows the word `model`.
     fn parse(input: ParseStream) -> syn::Result<ModelType> {
         let name = input.parse::<LitStr>()?.value();
         let (names, skipped) = (texts(input)?, texts(input)?);
         let content;
         syn::braced!(content in input);
         let (mut fields, mut wrong) = (vec![], vec![]);
-        // The struct's own expansion has reported what is wrong with them.
+        // The struct's own expansion has reported their mistakes.
         let (mut constants, mut reported) = (Constants::default(), Diagnostics::default());
         let mut reader = TypeReader {
             owner: String::new(),
@@ -364,7 +366,7 @@ impl Parse for ModelType {
                 let _ = content.parse::<Option<Token![,]>>()?;
             }
         }
-        // Read in the same order, they have the same numbers.
+        // Read in the same order, they get the same numbers.
         let constants = constants.0.into_iter().map(|constant| constant.text).collect();
         Ok(ModelType { name, generics: names, constants, fields, skipped, wrong, methods })
     }

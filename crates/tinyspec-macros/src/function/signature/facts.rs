@@ -1,7 +1,7 @@
 //! Facts about dims: after `where(D % H == 0)` a `D` is `H` times a whole number, which is a dim of its own.
 //!
-//! The new dim is bound at each call, like `{ H * Q }`. An exact quotient of constants is a constant of its own in the
-//! same way (`trace/assume.rs`). An equality that determines no constant, such as `8 == H * (D / H)`, is only checked
+//! The new dim is bound at each call, like `{ H * Q }`. In the same way an exact quotient of constants is a constant of
+//! its own (`trace/assume.rs`). An equality that determines no constant, such as `8 == H * (D / H)`, is only checked
 //! (`trace/stand_in.rs`).
 
 use super::super::options::Fact;
@@ -11,19 +11,19 @@ use crate::diagnostics::{Place, source_text};
 use syn::{Expr, ExprLit, Lit};
 use tinyspec_ir::Dim;
 
-/// A declared dim that is a product, by a fact.
+/// A declared dim that a fact makes a product.
 pub struct MadeDim {
     /// Its name.
     pub ident: Ident,
     /// What divides it, as written.
     pub by: Expr,
-    /// The local of the quotient: no name of the user's.
+    /// The local variable of the quotient, a generated name.
     pub quotient: Ident,
     /// The product.
     pub dim: Dim,
 }
 
-/// The dims that facts are about; `dims` and `idents` get their quotients, and the reader knows what they stand for.
+/// The dims that facts define. Their quotients are added to `dims` and `idents`, and the reader gets the products.
 pub fn made_dims(
     facts: &[Fact],
     function: &Ident,
@@ -46,7 +46,7 @@ pub fn made_dims(
         match left.iter_mut().find(|other| other.dim == fact.dim) {
             None => left.push(fact.clone()),
             Some(other) => match (number(&other.by), number(&fact.by)) {
-                // What 4 and 6 divide, 12 divides.
+                // A multiple of 4 and 6 is a multiple of 12.
                 (Some(one), Some(two)) if one > 0 && two > 0 => {
                     let both = proc_macro2::Literal::i64_unsuffixed(
                         one / gcd(one.unsigned_abs(), two.unsigned_abs()) as i64 * two,
@@ -63,7 +63,7 @@ pub fn made_dims(
         }
     }
     let mut made = vec![];
-    // What others are made of comes first.
+    // Factors come before the products made of them.
     while !left.is_empty() {
         let next = left.iter().position(|fact| left.iter().all(|other| !mentions(&fact.by, &other.dim.to_string())));
         let Some(next) = next else {
@@ -79,7 +79,7 @@ pub fn made_dims(
             continue;
         }
         let slot = dims.len() as u32;
-        // As other dims are shown: without blanks.
+        // Without spaces, as other dims are shown.
         let shown = source_text(&by).replace(' ', "");
         let shown = if shown.contains(['+', '-', '*', '/', '%']) { format!("({shown})") } else { shown };
         dims.push(NamedDim::new(format!("({dim}/{shown})")));
@@ -107,7 +107,7 @@ pub fn gcd(one: u64, two: u64) -> u64 {
 }
 
 impl FunctionSignature {
-    /// Dims that are made of others are none of the signature's own: their places close.
+    /// Removes dims that are made of others from the signature and renumbers the rest.
     pub(super) fn without_made(&mut self) {
         let made: Vec<String> = self.made.iter().map(|made| made.ident.to_string()).collect();
         let kept: Vec<usize> =

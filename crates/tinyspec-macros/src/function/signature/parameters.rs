@@ -11,7 +11,7 @@ use syn::visit::{self, Visit};
 use syn::{FnArg, GenericArgument, Ident, Pat, PathArguments, Type};
 use tinyspec_ir::{DType, Shape};
 
-/// `x: &mut Tensor<…>`, which is refused with all that it would give back.
+/// Whether this is `x: &mut Tensor<…>`, which is refused together with the result it would return.
 pub fn is_updated_tensor(argument: &FnArg) -> bool {
     let FnArg::Typed(argument) = argument else { return false };
     let Type::Reference(reference) = &*argument.ty else { return false };
@@ -55,7 +55,7 @@ pub fn refuse_qualifiers(written: &syn::Signature, diagnostics: &mut Diagnostics
     }
 }
 
-/// A generic stands where tensors have their dtype, which is refused there.
+/// Whether a generic is used as the dtype of a tensor, which is refused there.
 fn is_dtype(written: &syn::Signature, generic: &Ident) -> bool {
     struct Dtypes<'a>(&'a Ident, bool);
     impl<'ast> Visit<'ast> for Dtypes<'_> {
@@ -203,7 +203,7 @@ pub fn read_parameter(
                         .last()
                         .is_some_and(|last| last.ident.to_string().starts_with(char::is_uppercase)) =>
                 {
-                    // It may as well be no model at all: its companion is not asked for.
+                    // It may not be a model at all, so its companion is not requested.
                     let shown = source_text(&path.path);
                     let message = format!(
                         "`{shown}` is passed by value: a model is passed by reference, `&{shown}`; where an enum would choose between graphs, write a function for each"
@@ -239,7 +239,7 @@ fn is_number(path: &syn::Path) -> bool {
     DType::from_name(&name).is_some() || matches!(name.as_str(), "str" | "String" | "usize" | "isize")
 }
 
-/// `Tenser<f32, B>` was meant to be a tensor.
+/// Whether the first argument is a dtype: `Tenser<f32, B>` was meant to be a tensor.
 fn has_dtype(path: &syn::Path) -> bool {
     let Some(PathArguments::AngleBracketed(arguments)) = path.segments.last().map(|last| &last.arguments) else {
         return false;
@@ -262,18 +262,18 @@ pub fn may_be_size(argument: &GenericArgument) -> bool {
     }
 }
 
-/// What a model's type consists of, with the generics it is written with.
+/// The fields of a model's type, with the generics it is written with.
 pub fn read_model(path: &syn::Path, context: &Context, reader: &mut TypeReader) -> Option<FieldType> {
     let model = context.models.get(&text_of_type(path));
     let arguments = match &path.segments.last()?.arguments {
-        // Constants among them have their numbers before the model is known.
+        // Constants among them are numbered before the model is known.
         PathArguments::AngleBracketed(arguments) if model.is_some() || arguments.args.iter().all(may_be_size) => {
             reader.dims(arguments.args.iter())?
         }
         _ => Shape::new(),
     };
     let model = model?;
-    // rustc counts them.
+    // rustc reports a wrong number.
     (arguments.len() == model.generics.len()).then(|| FieldType::Model(model.clone(), arguments))
 }
 

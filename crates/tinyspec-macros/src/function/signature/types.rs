@@ -10,11 +10,11 @@ use tinyspec_ir::{DType, Dim, Shape};
 
 /// Reads types and dims.
 pub struct TypeReader<'a> {
-    /// What declares dims: `fn dense`, `struct Dense`; nothing where names have been looked at before.
+    /// What declares dims: `fn dense`, `struct Dense`; empty if names have been checked before.
     pub owner: String,
     /// The function's parameters, which are not sizes.
     pub parameters: &'a [String],
-    /// Declared dims and what they stand for.
+    /// Declared dims and their values.
     pub names: Vec<(String, Dim)>,
     /// Outer constants met so far.
     pub constants: &'a mut Constants,
@@ -184,7 +184,7 @@ impl TypeReader<'_> {
                     }
                 });
             }
-            // `SHAPE[0]`, `CONFIG.width`, `padded(64)`: Rust computes it of constants.
+            // `SHAPE[0]`, `CONFIG.width`, `padded(64)`: Rust computes it from constants.
             Expr::Index(_) | Expr::Field(_) | Expr::Call(_) | Expr::MethodCall(_)
                 if !self.names.iter().any(|(name, _)| mentions(expression, name)) =>
             {

@@ -1,4 +1,4 @@
-//! Assignments: a local name gets another value; nothing else can be changed.
+//! Assignments: a local name gets a new value; nothing else can be changed.
 
 use super::{Tracer, Value};
 use crate::diagnostics::Place;
@@ -9,17 +9,17 @@ impl Tracer<'_> {
     /// `x = value` for a local name.
     pub(super) fn assign(&mut self, target: &Expr, value: Value, whole: &Expr) -> Value {
         if matches!(value, Value::Wrong) {
-            // The name may have had any type; what is left out says nothing of it.
+            // The name may have had any type, and what is left out does not determine it.
             self.diagnostics.leave_out(whole);
         }
         if matches!(self.root(target), Some(Value::Wrong | Value::Unseen)) && !matches!(target, Expr::Path(_)) {
-            // What it is a part of has been refused, or is not known yet.
+            // Its owner has been refused, or is not known yet.
             self.diagnostics.leave_out(whole);
             return Value::UNIT;
         }
         if !matches!(target, Expr::Paren(_) | Expr::Tuple(_) | Expr::Infer(_)) {
             match self.place(target) {
-                // `mean = …` binds a name of the body's own, `*mean = …` the buffer that it stands for.
+                // `mean = …` rebinds a local name, `*mean = …` assigns to the buffer that it refers to.
                 Some(Value::Buffer(number)) if !is_rebound(target, whole) => {
                     return self.assign_buffer(number, target, value, whole);
                 }
@@ -115,7 +115,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// The local behind `pair.0` or `parts[1]` is not what the user meant it to be from here on.
+    /// From here on, the local that `pair.0` or `parts[1]` is part of no longer has the value the user meant.
     pub(super) fn forget(&mut self, part: &Expr) {
         match part {
             Expr::Field(field) => self.forget(&field.base),
@@ -133,7 +133,7 @@ impl Tracer<'_> {
     }
 }
 
-/// `name = …`, where methods and `*name = …` change what the name stands for.
+/// Whether this is `name = …`; methods and `*name = …` change what the name refers to.
 fn is_rebound(target: &Expr, whole: &Expr) -> bool {
     matches!((target, whole), (Expr::Path(_), Expr::Assign(_)))
 }

@@ -1,4 +1,4 @@
-//! Constants whose values decide whether shapes fit: the trace goes on as if they did, and `const` evaluation checks it.
+//! Constants whose values decide whether shapes fit: the trace assumes that they do, and `const` evaluation checks it.
 
 use super::{Check, Tracer, Value};
 use crate::diagnostics::Place;
@@ -10,22 +10,22 @@ use tinyspec_ir::function::{FIRST_CONSTANT, FIRST_RESULT};
 use tinyspec_ir::ops::{self, MethodArg};
 use tinyspec_ir::{Arg, Builder, Dim, Graph, Op, Shape, dim};
 
-/// A constant with a value put in its place.
+/// A constant with an assumed value.
 pub(super) struct Assumption<'a> {
     slot: u32,
     value: &'a Dim,
 }
 
 impl Assumption<'_> {
-    /// The shape, if it is as assumed.
+    /// The shape under the assumption.
     pub(super) fn apply(&self, shape: &[Dim]) -> Shape {
         shape.iter().map(|dim| dim.substitute(&|slot| (slot == self.slot).then(|| self.value.clone()))).collect()
     }
 }
 
 impl Tracer<'_> {
-    /// `op` has refused operands of these shapes. If it `works` once a size of constants equals another size, the body is
-    /// traced again with what that says of a constant, which happens once for each constant.
+    /// `op` has refused operands of these shapes. If it `works` once a size made of constants equals another size, the
+    /// equality is solved for a constant and the body is traced again with that value, once for each constant.
     pub(super) fn assume(
         &mut self,
         place: Place,
@@ -34,7 +34,7 @@ impl Tracer<'_> {
         works: impl Fn(&Assumption) -> bool,
     ) -> Option<Value> {
         if !self.assumed.is_empty() {
-            // One a trace: the rest is looked at again.
+            // One assumption per trace: the next trace looks at the rest.
             return Some(Value::Wrong);
         }
         if let Some(value) = self.assume_divisor(place, op, shapes) {
@@ -46,7 +46,7 @@ impl Tracer<'_> {
         if let Some(value) = self.assume_number(place, op, shapes, &works) {
             return Some(value);
         }
-        // Of a reshape only the numbers of elements are equal.
+        // A reshape only needs equal numbers of elements.
         let elements: Vec<Dim> = match op {
             "reshape" => shapes.iter().map(elements_of).collect(),
             _ => shapes.iter().flatten().cloned().collect(),
@@ -58,7 +58,7 @@ impl Tracer<'_> {
                 if self.constants.open(slot).is_none() || !works(&Assumption { slot, value: &value }) {
                     continue;
                 }
-                // Beside a dim only the constant itself has a value.
+                // Opposite a dim, only the constant itself has a value.
                 let sides = [(left, right), (&constant, &value)].into_iter().find_map(|(left, right)| {
                     Some((left, self.constants.in_rust(left)?, right, self.constants.in_rust(right)?))
                 });
@@ -80,7 +80,7 @@ impl Tracer<'_> {
         None
     }
 
-    /// From the next trace on a constant is this size.
+    /// From the next trace on, the constant is assumed to be this size.
     fn take_as(&mut self, slot: u32, value: Dim) {
         for constant in &mut self.constants.0 {
             let known = constant.assumed.take();
@@ -91,7 +91,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// The same where a quotient must be an integer: `D / 4` is a constant of its own then, and `D` is 4 times that.
+    /// The same where a quotient must be an integer: `D / 4` becomes a constant of its own, and `D` is 4 times that.
     fn assume_divisible(
         &mut self,
         place: Place,
@@ -139,7 +139,7 @@ impl Tracer<'_> {
         None
     }
 
-    /// `32 / PATCH`: the constant is one of the divisors of the number, and each is looked at.
+    /// `32 / PATCH`: the constant is one of the divisors of the number, and each is traced.
     fn assume_divisor(&mut self, place: Place, op: &str, shapes: &[Shape]) -> Option<Value> {
         let quotients: Vec<(Dim, Dim)> = shapes.iter().flatten().flat_map(quotients_in).collect();
         for (dividend, divisor) in quotients {
@@ -156,7 +156,7 @@ impl Tracer<'_> {
         None
     }
 
-    /// `op` works with any number in the place of a constant, such as the size of a window, and not with a size that is open.
+    /// `op` needs a number where the constant is, such as the size of a window; an unknown size does not work.
     fn assume_number(
         &mut self,
         place: Place,
@@ -178,7 +178,7 @@ impl Tracer<'_> {
         None
     }
 
-    /// The constant is one of these numbers: each is looked at.
+    /// The constant is one of these numbers: each is traced.
     fn take_as_number(
         &mut self,
         place: Place,
@@ -226,7 +226,7 @@ impl Tracer<'_> {
         })
     }
 
-    /// The same where two shapes must be equal; the rest of them is compared in later rounds.
+    /// The same where two shapes must be equal; later traces compare the rest of them.
     pub(super) fn assume_equal(&mut self, place: Place, what: &str, found: &Shape, wanted: &Shape) -> Option<Value> {
         if found.len() != wanted.len() {
             return None;
@@ -247,7 +247,7 @@ impl Tracer<'_> {
     }
 }
 
-/// How many elements a tensor of this shape has.
+/// The number of elements of a tensor of this shape.
 pub(super) fn elements_of(shape: &Shape) -> Dim {
     shape.iter().fold(Dim::from(1), |product, dim| product * dim.clone())
 }
@@ -266,14 +266,14 @@ fn quotients_in(dim: &Dim) -> Vec<(Dim, Dim)> {
     quotients.collect()
 }
 
-/// For each constant that `left` is linear in: the value with which it equals `right`, if that is an integer for sure.
+/// For each constant in which `left` is linear: the value that makes it equal `right`, if that is certainly an integer.
 fn solutions(left: &Dim, right: &Dim) -> Vec<(u32, Dim, Dim)> {
     let mut solutions = vec![];
     for (atoms, coefficient) in left.terms() {
         for (position, atom) in atoms.iter().enumerate() {
             let Atom::Named { slot: slot @ FIRST_CONSTANT..FIRST_RESULT, min, max } = *atom else { continue };
             let constant = Dim::named(slot, min, max);
-            // What it is multiplied by: a number, or dims too.
+            // Its coefficient: a number, possibly times dims.
             let mut factor = Dim::from(coefficient);
             for (_, other) in atoms.iter().enumerate().filter(|(other, _)| *other != position) {
                 let Atom::Named { slot, min, max } = *other else { continue };

@@ -1,4 +1,5 @@
-//! `if` and `match`: one branch is traced, by what is known while tracing, or in each way that constants may decide.
+//! `if` and `match`: one branch is traced, chosen by what is known while tracing; where constants decide, each
+//! alternative has its own trace.
 
 use super::constants::in_rust;
 use super::expression::{comparison_method, text_of};
@@ -13,18 +14,18 @@ use syn::{BinOp, Expr, ExprIf, ExprMatch, Pat, RangeLimits, UnOp};
 
 /// Whether a value is what a pattern describes.
 enum Fit {
-    /// It is; the names of the pattern stand for these.
+    /// It is; these are the values of the pattern's names.
     Yes(Vec<(syn::Ident, Value)>),
     /// It is not.
     No,
-    /// That is not known here.
+    /// Not known here.
     Open,
     /// A pattern that is not traced: the mistake is reported.
     Wrong,
 }
 
 impl Tracer<'_> {
-    /// `if` on what is known: one branch is traced.
+    /// `if` on a known condition: one branch is traced.
     pub(super) fn branch(&mut self, branch: &ExprIf, whole: &Expr) -> Value {
         let otherwise = branch.else_branch.as_ref().map(|(_, other)| &**other);
         if let Expr::Let(condition) = &*branch.cond {
@@ -34,7 +35,7 @@ impl Tracer<'_> {
                 Fit::Yes(names) => self.with_names(names, |tracer| tracer.block(&branch.then_branch)),
                 Fit::No => otherwise.map_or(Value::UNIT, |other| self.expression(other)),
                 Fit::Wrong => Value::Wrong,
-                // What a model's companion tells in the next expansion.
+                // Only the next expansion knows what a model's companion says.
                 Fit::Open if matches!(value, Value::Unseen) => {
                     self.with_pattern(&condition.pat, Value::Unseen, |tracer| tracer.block(&branch.then_branch));
                     otherwise.map(|other| self.expression(other));
@@ -64,7 +65,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// A condition that compares tensors: both steps are said at once, the mask and the choice.
+    /// A condition that compares tensors: one message names both steps, the mask and `where_`.
     fn condition_of_tensors(&mut self, condition: &Expr, whole: &Expr) -> Option<Value> {
         let Expr::Binary(binary) = condition else { return None };
         if comparison_method(&binary.op).is_none() && !matches!(binary.op, BinOp::And(_) | BinOp::Or(_)) {
@@ -72,7 +73,7 @@ impl Tracer<'_> {
         }
         let mut compared = vec![];
         operands(condition, &mut compared);
-        // Only names and chains of methods: what they are is looked up without a trace of its own.
+        // Only names and chains of methods, whose values are found without tracing.
         let is_tensor = compared.iter().any(|operand| self.is_of_tensor(operand));
         is_tensor.then(|| self.refuse_condition(condition, whole))
     }
@@ -107,7 +108,7 @@ impl Tracer<'_> {
         Value::Wrong
     }
 
-    /// `match` on what is known: the first arm that fits is traced.
+    /// `match` on a known value: the first arm that fits is traced.
     pub(super) fn match_on(&mut self, matched: &ExprMatch, whole: &Expr) -> Value {
         let value = self.expression(&matched.expr);
         let refused = match &value {
@@ -125,7 +126,7 @@ impl Tracer<'_> {
             return Value::Wrong;
         }
         if let Some(spoiled) = Value::without_value([&value]) {
-            // What stands in the arms is looked at once.
+            // Each arm is checked once.
             for arm in &matched.arms {
                 self.with_pattern(&arm.pat, value.clone(), |tracer| tracer.expression(&arm.body));
             }
@@ -162,7 +163,7 @@ impl Tracer<'_> {
                 _ => return Value::Unknown,
             }
         }
-        // That some arm must fit is rustc's.
+        // rustc checks that the arms are exhaustive.
         Value::Unknown
     }
 
@@ -179,7 +180,7 @@ impl Tracer<'_> {
         value
     }
 
-    /// All names of the pattern stand for one value.
+    /// Binds all names of the pattern to one value.
     fn with_pattern(&mut self, pattern: &Pat, value: Value, trace: impl FnOnce(&mut Self) -> Value) -> Value {
         let names = super::names_of(pattern).into_iter().map(|name| (name, value.clone())).collect();
         self.with_names(names, trace)
@@ -337,7 +338,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// A pattern that is a constant, or one that a constant is compared with: its value decides.
+    /// A pattern that is a constant, or is compared with one: the constant's value decides.
     fn is_constant(&mut self, pattern: &Pat, text: &str, path: &TokenStream, value: &Value) -> Fit {
         let Some((other, found, _)) = in_rust(value) else { return Fit::Open };
         let text = format!("{other} == {text}");
@@ -353,7 +354,7 @@ impl Tracer<'_> {
     }
 }
 
-/// What a condition compares.
+/// The operands that a condition compares.
 fn operands<'e>(condition: &'e Expr, found: &mut Vec<&'e Expr>) {
     match condition {
         Expr::Binary(binary) if comparison_method(&binary.op).is_some() => {

@@ -22,9 +22,9 @@ use tinyspec_ir::{Builder, DType, Dim, NodeId, Shape, dim};
 struct Site<'a> {
     callee: &'a Callee,
     number: u32,
-    /// The callee's signature as it is seen from here.
+    /// The callee's signature as seen from this call.
     wanted: Wanted,
-    /// The buffers that it changes.
+    /// The buffers that the call changes.
     changed: Vec<usize>,
     /// Inputs before the arguments: the tensors of `self`, if there is one.
     given: Option<Vec<NodeId>>,
@@ -35,17 +35,17 @@ struct Site<'a> {
 struct Called<'a> {
     value: Value,
     wanted: Wanted,
-    /// What the dims of the callee are here.
+    /// The values of the callee's dims.
     bound: Vec<Dim>,
-    /// The argument behind each input.
+    /// The argument of each input, if it has one.
     places: Vec<Option<&'a Expr>>,
 }
 
-/// A callee's signature as it is seen from a call: constants of its scope that no argument binds are constants of the caller.
+/// A callee's signature as seen from a call: constants of its scope that no argument binds are constants of the caller.
 struct Wanted {
     signature: Signature,
     result: ResultType,
-    /// The constants that arguments bind, behind the declared dims: their numbers at the callee.
+    /// The constants that arguments bind, following the declared dims: their numbers in the callee.
     constants: Vec<usize>,
 }
 
@@ -86,7 +86,7 @@ impl Tracer<'_> {
                     self.diagnostics.error_instead_of_rustc(whole, Place::of(&path), message);
                     Value::Wrong
                 }
-                // Its signature comes with the next expansion, or it has mistakes of its own.
+                // Its signature comes with the next expansion, or has mistakes.
                 Some(_) => {
                     self.waits = true;
                     self.arguments(&call.args)
@@ -121,7 +121,7 @@ impl Tracer<'_> {
             match (segments.last().map(|last| last.ident.to_string()).as_deref(), call.args.first()) {
                 (Some("default"), None) => return Value::Default,
                 (Some("new"), None) if is_of("Vec") => return Value::List(Vec::new()),
-                // A body that is no Rust yet: rustc has said so.
+                // The body does not parse; rustc has reported that.
                 (Some("wrong_results"), None) => {
                     self.waits = true;
                     return Value::Wrong;
@@ -173,7 +173,7 @@ impl Tracer<'_> {
         Some(self.refuse(whole, message))
     }
 
-    /// The arguments of a call that is not traced: mistakes in them are reported.
+    /// Traces the arguments of a call that is not traced itself, to report mistakes in them.
     pub(super) fn arguments(&mut self, arguments: &Punctuated<Expr, Token![,]>) -> Value {
         let values: Vec<Value> = arguments.iter().map(|argument| self.expression(argument)).collect();
         match Value::without_value(&values) {
@@ -185,7 +185,7 @@ impl Tracer<'_> {
     fn call_of_local(&mut self, name: &str, call: &ExprCall, whole: &Expr) -> Value {
         let arguments = self.arguments(&call.args);
         match self.lookup(name).cloned() {
-            // A closure, which is refused where it is written.
+            // A closure, which is refused at its definition.
             Some(Value::Wrong) | None => Value::Wrong,
             Some(Value::Unknown) => arguments,
             Some(value) => {
@@ -336,7 +336,7 @@ impl Tracer<'_> {
             arguments.iter().for_each(|argument| drop(self.expression(argument)));
             return Err(without_value(Value::Unknown));
         }
-        // The argument behind each input.
+        // The argument of each input, if it has one.
         let mut places: Vec<Option<&Expr>> = vec![None; given.len()];
         let mut nodes: Vec<Option<NodeId>> = given.into_iter().map(Some).collect();
         for (&argument, passing) in arguments.iter().zip(passing) {
@@ -346,7 +346,7 @@ impl Tracer<'_> {
                     let mut leaves = vec![];
                     self.leaves(&value, &mut leaves);
                     if leaves.len() != *count {
-                        return Err(without_value(Value::Unknown)); // Another type: rustc's.
+                        return Err(without_value(Value::Unknown)); // rustc reports another type.
                     }
                     if matches!(passing, Passing::Updated(_)) {
                         let buffers = self.changed_by_callee(model);
@@ -386,7 +386,7 @@ impl Tracer<'_> {
                     spoiled = Value::Wrong;
                     nodes.push(None);
                 }
-                // What is neither is rustc's.
+                // rustc refuses anything else.
                 _ => nodes.push(None),
             }
             places.push(Some(argument));
@@ -412,7 +412,7 @@ impl Tracer<'_> {
             }
             Err(mismatches) => {
                 let mut shapes: Vec<Shape> = found.iter().map(|(_, shape)| shape.clone()).collect();
-                // Each constant in them may be one of the callee's.
+                // Any constant in them may be one of the callee's.
                 let wanted = signature.inputs.iter().flat_map(|input| &input.shape);
                 shapes.push(shapes.iter().flatten().chain(wanted).flat_map(constants_in).collect());
                 let fits = |assumption: &Assumption| {
@@ -447,7 +447,7 @@ impl Tracer<'_> {
         let value = |slot: u32| bound.get(slot as usize).cloned();
         let mut result_nodes = vec![];
         for result in results {
-            // What was found equal is written as the caller writes it.
+            // Sizes that were found equal are written as in the caller.
             let as_found =
                 |dim: Dim| equal.iter().find(|(wanted, _)| *wanted == dim).map_or(dim, |(_, found)| found.clone());
             let shape: Shape = result.shape.iter().map(|dim| as_found(dim.substitute(&value))).collect();
@@ -473,7 +473,7 @@ impl Tracer<'_> {
         Ok(Called { value, wanted: Wanted { signature, result, constants }, bound, places })
     }
 
-    /// Whether what is found and what is wanted are equal is for constants alone to say: what `const` evaluation looks at.
+    /// The check for `const` evaluation, if only constants decide whether the found and the expected shape are equal.
     fn constants_are_equal(
         &self,
         signature: &Signature,
@@ -491,7 +491,7 @@ impl Tracer<'_> {
         Some(Check { place, what, constant: None, expected, found: found.to_string(), value })
     }
 
-    /// The callee's signature with its constants that no argument binds: here they are constants under the callee's name.
+    /// The callee's signature, in which constants that no argument binds become constants under the callee's path.
     fn wanted(&mut self, callee: &Callee, reached: &dyn Fn(usize) -> TokenStream) -> Wanted {
         let (mut signature, mut result) = (callee.signature.clone(), callee.result.clone());
         let names = signature.dims.split_off(callee.declared);
@@ -519,7 +519,7 @@ impl Tracer<'_> {
         Wanted { signature, result, constants }
     }
 
-    /// What the arguments give for a constant of the callee must be its value: `const` evaluation compares the two.
+    /// A constant of the callee must equal what the arguments bind it to: `const` evaluation compares the two.
     fn check_constants(&mut self, callee: &Callee, called: &Called, reached: &dyn Fn(usize) -> TokenStream) {
         let Called { wanted: Wanted { signature: wanted, constants, .. }, bound, places, .. } = called;
         let name = &wanted.name;
@@ -558,7 +558,7 @@ impl Tracer<'_> {
     }
 }
 
-/// The constants that a dim is made of.
+/// The constants in a dim.
 fn constants_in(dim: &Dim) -> Vec<Dim> {
     let atoms = dim.terms().into_iter().flat_map(|(atoms, _)| atoms);
     let is_constant = |atom: &Atom| matches!(atom, Atom::Named { slot: FIRST_CONSTANT..FIRST_RESULT, .. });
@@ -574,7 +574,7 @@ fn near_or_all(name: &str, what: &str, known: Vec<&str>) -> String {
     format!("; {what}: {}", if known.is_empty() { "none".to_string() } else { known.join(", ") })
 }
 
-/// How a caller reaches constant number `position` of a callee's shapes.
+/// The caller's path to constant number `position` of a callee's shapes.
 fn constant_path(call: &ExprCall, position: usize) -> TokenStream {
     let constant = format_ident!("DIM_{position}");
     match &*call.func {

@@ -1,4 +1,5 @@
-//! Constants: those of `std`, whose values are known, and those of the scope around the function, which Rust computes with.
+//! Constants: those of `std`, whose values are known, and those of the scope around the function, whose arithmetic is
+//! left to Rust.
 
 use super::inference::{Float, Kind};
 use super::{Tracer, Value};
@@ -56,7 +57,7 @@ pub fn known_number(path: &syn::Path) -> Option<(f64, DType)> {
     })
 }
 
-/// A size made of two.
+/// Arithmetic on two sizes.
 pub(super) fn fold_dims(op: BinOp, a: &Dim, b: &Dim) -> Option<Dim> {
     Some(match op {
         BinOp::Add(_) => a + b,
@@ -69,7 +70,7 @@ pub(super) fn fold_dims(op: BinOp, a: &Dim, b: &Dim) -> Option<Dim> {
 }
 
 impl Tracer<'_> {
-    /// Arithmetic with an outer constant: Rust does it, by the rules of its type. As a size it is a sum of products.
+    /// Arithmetic with an outer constant is left to Rust, by the rules of its type. As a size it is a sum of products.
     pub(super) fn fold_constants(&mut self, op: BinOp, left: &Value, right: &Value) -> Option<Value> {
         if !matches!(left, Value::Constant { .. }) && !matches!(right, Value::Constant { .. }) {
             return None;
@@ -104,7 +105,7 @@ impl Tracer<'_> {
             && !self.is_open(&path)
             && !calls(path.clone())
         {
-            // A computed number has no place in the source, so it gets the operator's.
+            // A computed number has no source location, so it gets the operator's.
             let at = op.span();
             let [a, b] = [(left, &a), (right, &b)].map(|(value, tokens)| match value {
                 Value::Int(..) => spanned(tokens, at),
@@ -115,7 +116,7 @@ impl Tracer<'_> {
         Some(Value::Constant { text, path, kind, size })
     }
 
-    /// A comparison with a constant, which Rust decides.
+    /// A comparison with a constant, which Rust evaluates.
     pub(super) fn compared_constants(&mut self, op: BinOp, left: &Value, right: &Value) -> Option<Value> {
         if !matches!(left, Value::Constant { .. }) && !matches!(right, Value::Constant { .. }) {
             return None;
@@ -135,7 +136,7 @@ impl Tracer<'_> {
         Value::Constant { text: format!("{}{text}", source_text(&op)), path: quote!((#op #path)), kind, size }
     }
 
-    /// `(D as f32).sqrt()`: a method of a number whose value Rust knows.
+    /// `(D as f32).sqrt()`: a method of a number whose value only Rust knows.
     pub(super) fn constant_method(
         &mut self,
         method: &syn::Ident,
@@ -155,7 +156,7 @@ impl Tracer<'_> {
         Some(Value::Constant { text, path: quote!(#path.#method(#(#given),*)), kind, size: None })
     }
 
-    /// A constant beside a tensor of integers.
+    /// Refuses a constant of unknown type as an operand of a tensor of integers.
     pub(super) fn refuse_unknown_kind(&mut self, text: &str, like: DType, expression: &Expr) -> Value {
         let text = if text.contains(' ') { format!("({text})") } else { text.to_string() };
         let whole = if like.is_int() && like != DType::Bool { like } else { DType::I32 };
@@ -165,7 +166,7 @@ impl Tracer<'_> {
     }
 }
 
-/// Methods that only floats have, and that give one.
+/// Methods that only floats have and that return a float.
 pub(super) const FLOAT_METHODS: &[&str] = &[
     "sqrt",
     "exp",
@@ -193,7 +194,7 @@ pub(super) const FLOAT_METHODS: &[&str] = &[
     "to_degrees",
 ];
 
-/// Methods that give a number of the same type.
+/// Methods that return a number of the same type.
 const NUMBER_METHODS: &[&str] = &[
     "abs",
     "signum",
@@ -208,7 +209,7 @@ const NUMBER_METHODS: &[&str] = &[
     "isqrt",
 ];
 
-/// A number as users and as Rust write it, and what is known of its type.
+/// A number as the user wrote it, as a Rust expression, and what is known about its type.
 pub(super) fn in_rust(value: &Value) -> Option<(String, TokenStream, Option<LiteralKind>)> {
     Some(match value {
         Value::Constant { text, path, kind, .. } => {
@@ -240,7 +241,7 @@ pub(super) fn in_rust(value: &Value) -> Option<(String, TokenStream, Option<Lite
     })
 }
 
-/// Gives the macro's own tokens a span of the user's.
+/// Gives generated tokens a span of the user's.
 fn spanned(tokens: &TokenStream, span: Span) -> TokenStream {
     let at = |token| match token {
         TokenTree::Group(group) => {
@@ -256,7 +257,7 @@ fn spanned(tokens: &TokenStream, span: Span) -> TokenStream {
     tokens.clone().into_iter().map(at).collect()
 }
 
-/// Whether a function is called: it may not be a `const fn`.
+/// Whether the tokens call a function, which may not be a `const fn`.
 fn calls(tokens: TokenStream) -> bool {
     let mut is_name = false;
     tokens.into_iter().any(|token| match token {

@@ -1,4 +1,4 @@
-//! Control flow: what is decided while tracing is unrolled or chosen; the rest a graph does not have.
+//! Control flow: loops and branches that are decided while tracing are unrolled or chosen; a graph has no others.
 
 use super::{Tracer, Value};
 use crate::diagnostics::Place;
@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use syn::{Expr, ExprForLoop};
 use tinyspec_ir::ops::LiteralKind;
 
-/// Rounds that a loop is unrolled to at most.
+/// The most iterations that a loop is unrolled to.
 const MOST_ROUNDS: i128 = 4096;
 
 impl Tracer<'_> {
-    /// `for` over what is known: unrolled.
+    /// A `for` loop over a known range or list: unrolled.
     pub(super) fn for_loop(&mut self, looped: &ExprForLoop, whole: &Expr) -> Value {
         let rounds: Vec<Value> = match self.expression(&looped.expr) {
             Value::Range(start, end, kind) if end - start <= MOST_ROUNDS => {
@@ -22,7 +22,7 @@ impl Tracer<'_> {
             Value::List(values) => values,
             Value::OpenRange { text, count } => return self.open_loop(looped, &text, &count, whole),
             Value::Unseen => vec![Value::Unseen],
-            // What stands in the loop is looked at once.
+            // The body is checked once.
             value @ (Value::Unknown | Value::Wrong) => {
                 self.round(looped, value.clone());
                 return value;
@@ -53,7 +53,7 @@ impl Tracer<'_> {
         Value::UNIT
     }
 
-    /// `for i in 0..LAYERS`: a round keeps the types of what it changes, so one is traced for all.
+    /// `for i in 0..LAYERS`: an iteration must keep the types of what it changes, so tracing one is enough.
     fn open_loop(&mut self, looped: &ExprForLoop, text: &str, count: &TokenStream, whole: &Expr) -> Value {
         self.is_deferred = true;
         let place = Place::of(&*looped.expr);
@@ -83,7 +83,7 @@ impl Tracer<'_> {
                 .filter_map(|(name, value)| Some((name, self.change_of(value, after.get(name)?)?)))
                 .collect();
             changed.sort();
-            // What they are behind the loop nobody knows.
+            // Their values after the loop are unknown.
             for (name, _) in &changed {
                 self.scopes[level].insert(name.to_string(), Value::Wrong);
             }
@@ -98,7 +98,7 @@ impl Tracer<'_> {
         Value::UNIT
     }
 
-    /// How a value differs after a round, if it is not of the same type, or is known while tracing.
+    /// How a value has changed after an iteration, if its type differs or its value is known while tracing.
     fn change_of(&self, before: &Value, after: &Value) -> Option<String> {
         let shown = |value: &Value| match value {
             Value::Int(number, _) => number.to_string(),
@@ -137,7 +137,7 @@ impl Tracer<'_> {
         self.scopes.pop();
     }
 
-    /// What a graph does not have, with what to write instead.
+    /// Refuses control flow that a graph does not have, and says what to write instead.
     pub(super) fn refuse_control(&mut self, expression: &Expr) -> Value {
         let (place, message) = match expression {
             Expr::While(looped) => (
@@ -182,7 +182,7 @@ impl Tracer<'_> {
             }
         };
         self.diagnostics.error_instead_of_rustc(expression, place, message);
-        // Mistakes inside are reported in the same run.
+        // Mistakes inside are reported too.
         match expression {
             Expr::Try(attempt) => {
                 self.expression(&attempt.expr);

@@ -1,8 +1,9 @@
-//! What constants outside of the function, and flags, decide: which branch is taken, how often a loop runs, along which axis.
+//! Decisions that depend on constants outside the function or on flags: which branch is taken, how often a loop runs,
+//! along which axis.
 //!
-//! No macro sees their values. The body is traced once for each way in which they may decide, so that every mistake is found;
-//! a mistake of one way is reported by `const` evaluation if the constants have decided for it. The graph itself is made by
-//! the typed copy, where Rust knows the values, when the function is first used.
+//! Macros cannot see their values. The body is traced once for each combination of decisions, so that every mistake is
+//! found. A mistake in only some of these alternatives is reported by `const` evaluation if the constants choose one of
+//! them. The graph itself is made by the typed copy, where Rust knows the values, when the function is first used.
 
 use super::inference::{Kind, NumberType};
 use super::{Check, Outcome, Tracer, Value};
@@ -13,34 +14,34 @@ use std::collections::HashMap;
 use syn::Expr;
 use tinyspec_ir::ops::LiteralKind;
 
-/// Ways in which constants may decide that are looked at, at most.
+/// The most alternatives that are traced.
 pub(super) const MOST_WAYS: usize = 400;
 
-/// What a number that a constant says may be at most, to be looked at: a stride, a pad, the size of a window, how many of the
-/// greatest. Where several constants would have too many ways, less.
+/// The largest value that is tried for a constant used as a number: a stride, a padding, a window size, the `k` of a
+/// top-k. Smaller if several constants would give too many alternatives.
 pub(super) const MOST_NUMBERS: [i64; 3] = [16, 7, 4];
 
-/// A question that a body asks of a constant.
+/// A decision that depends on a constant.
 #[derive(Clone)]
 pub(super) struct Decision {
     /// The constant as written.
     pub text: String,
     /// The constant in Rust.
     pub path: TokenStream,
-    /// What it may be: 0 and 1 of a `bool`.
+    /// Its possible values: 0 and 1 for a `bool`.
     pub values: Vec<i64>,
     /// It is a `bool`.
     pub is_bool: bool,
     /// It is an axis of a tensor of this rank.
     pub rank: Option<usize>,
-    /// Where it is asked.
+    /// Where it is needed.
     pub place: Place,
-    /// `const` evaluation knows it: it is not a flag and no index of a loop.
+    /// `const` evaluation knows it: it is neither a flag nor a loop index.
     pub is_constant: bool,
 }
 
 impl Decision {
-    /// The condition that it was decided like this, in Rust.
+    /// A Rust expression that is true if the decision has this value.
     fn holds(&self, value: i64) -> TokenStream {
         let path = &self.path;
         if self.is_bool {
@@ -51,16 +52,17 @@ impl Decision {
     }
 }
 
-/// What was decided so far, by the constant as it stands in Rust.
+/// The decisions so far, by the constant's Rust expression.
 pub(super) type Decided = HashMap<String, i64>;
 
 impl Tracer<'_> {
-    /// What a constant of bools says; none where the trace has to be repeated for each of its values.
+    /// The value of a `bool` constant in this alternative; `None` if the trace has to be repeated for each of its
+    /// values.
     pub(super) fn decide(&mut self, text: &str, path: &TokenStream, place: Place) -> Option<bool> {
         self.decide_among(text, path, vec![1, 0], (true, None), place).map(|value| value == 1)
     }
 
-    /// What a constant says that has one of these values.
+    /// The value in this alternative of a constant that has one of these values.
     pub(super) fn decide_among(
         &mut self,
         text: &str,
@@ -81,7 +83,7 @@ impl Tracer<'_> {
         None
     }
 
-    /// Numbers that constants say, where a method or an option takes numbers: each of a few is looked at.
+    /// Values of constants where a method or an option takes numbers: a few candidates are tried.
     pub(super) fn decided_numbers(&mut self, value: &Value, least: i64, written: &Expr) -> Result<Value, Value> {
         match (value, written) {
             (Value::Constant { text, path, kind: None | Some(LiteralKind::Int), .. }, _) if !self.is_open(path) => {
@@ -110,11 +112,11 @@ impl Tracer<'_> {
         }
     }
 
-    /// An axis, or axes, that constants say: each that a tensor of this rank has is looked at.
+    /// Values of constants used as axes: every axis of a tensor of this rank is tried.
     pub(super) fn decided_axes(&mut self, value: &Value, rank: usize, place: Place) -> Result<Value, Value> {
         match value {
             Value::Constant { text, path, kind: None | Some(LiteralKind::Int), .. } => {
-                // A new axis may be behind all.
+                // A new axis may come last.
                 let axes = (0..=rank as i64).chain(-1 - rank as i64..0).collect();
                 let axis = self.decide_among(text, path, axes, (false, Some(rank)), place);
                 axis.map(|axis| Value::Int(axis.into(), Kind::Known(NumberType::I64))).ok_or(Value::Wrong)
@@ -128,7 +130,8 @@ impl Tracer<'_> {
         }
     }
 
-    /// The value depends on a flag, or on the index of a loop that a constant ends: `const` evaluation does not know it.
+    /// Whether the value depends on a flag, or on the index of a loop with a constant bound: `const` evaluation does
+    /// not know it.
     pub(super) fn is_open(&self, path: &TokenStream) -> bool {
         fn names(tokens: TokenStream, open: &[String]) -> bool {
             tokens.into_iter().any(|token| match token {
@@ -141,7 +144,8 @@ impl Tracer<'_> {
     }
 }
 
-/// `const` evaluation refuses a constant that is none of the values that were looked at, as `before` was decided.
+/// A check for `const` evaluation, which refuses a constant with a value that was not tried, if `before` was decided
+/// like this.
 pub(super) fn covered(question: &Decision, before: &[(Decision, i64)]) -> Option<TokenStream> {
     if question.is_bool || !question.is_constant {
         return None;
@@ -172,22 +176,22 @@ pub(super) fn covered(question: &Decision, before: &[(Decision, i64)]) -> Option
         const _: () = if #(#before &&)* !(#(#values)||*) { #refuse(#message) };))
 }
 
-/// A body that was traced in one way.
+/// The trace of one alternative.
 pub(super) struct Way {
-    /// What was decided.
+    /// Its decisions.
     pub decisions: Vec<(Decision, i64)>,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// What is wrong in this way.
+    /// Its mistakes.
     pub found: Diagnostics,
-    /// Equalities that `const` evaluation looks at.
+    /// Equalities that `const` evaluation checks.
     pub checks: Vec<Check>,
     /// Arithmetic on constants that `const` evaluation has to accept.
     pub computed: Vec<TokenStream>,
 }
 
-/// The outcomes of all ways as one. Errors that every way has in the same words, or a way that flags may choose, are reported
-/// here; the others are left to `const` evaluation, which knows the way that is taken.
+/// Merges the outcomes of all alternatives. Errors that every alternative has in the same words, or that flags may
+/// choose, are reported here; the others are left to `const` evaluation, which knows the alternative that is chosen.
 pub(super) fn joined(ways: Vec<Way>, covered: Vec<TokenStream>, diagnostics: &mut Diagnostics) -> Outcome {
     let mut checks = covered;
     let mut chosen: Option<Outcome> = None;

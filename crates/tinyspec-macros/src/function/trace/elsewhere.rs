@@ -1,12 +1,12 @@
-//! What the methods of PyTorch, tinygrad, NumPy and other crates are called here: `docs/pytorch.md` for messages. A test compares
-//! the two.
+//! The names that methods of PyTorch, tinygrad, NumPy and other crates have in tinyspec: `docs/pytorch.md` for
+//! messages. A test compares the two.
 
 use tinyspec_ir::ops::METHODS;
 
-/// Other names of the methods that are not in the table, which has its own.
+/// Other names for methods that are not in the method table, which has its own list.
 const RENAMED: &[(&str, &str)] = &[("ndim", "rank")];
 
-/// Methods that are written as another expression here, or that have no equivalent.
+/// Methods that are written as another expression in tinyspec, or that have no equivalent.
 const OTHERWISE: &[(&[&str], &str)] = &[
     (&["to_dtype", "astype", "type", "float"], "`.cast(DType::F32)` converts"),
     (&["double"], "`.cast(DType::F64)` converts"),
@@ -120,7 +120,7 @@ const OTHERWISE: &[(&[&str], &str)] = &[
 
 const DRAWN: &str = "random numbers are drawn outside, as with `Tensor::uniform`, and passed";
 
-/// Methods that have another name here, with that name.
+/// Methods with another name in tinyspec, and that name.
 fn renamed() -> impl Iterator<Item = (&'static str, &'static str)> {
     let of_table = METHODS.iter().flat_map(|row| row.aliases.iter().map(|alias| (*alias, row.name)));
     of_table.chain(RENAMED.iter().copied())
@@ -156,7 +156,7 @@ mod tests {
         let there = tables.flat_map(str::lines).filter_map(|row| row.strip_prefix("| ")?.split_once(" | "));
         let names = there.flat_map(|(there, _)| there.split('`').skip(1).step_by(2));
         let is_method = |name: &&str| name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-        // Options of PyTorch's, which no tensor has.
+        // Options of PyTorch, which are not methods.
         let options = ["num_layers", "bidirectional", "weight_decay"];
         let silent: Vec<&str> = names
             .filter(is_method)

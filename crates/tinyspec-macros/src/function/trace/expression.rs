@@ -19,7 +19,7 @@ pub(super) fn text_of(expression: &Expr) -> Option<String> {
     Some(source_text(expression)).filter(|text| text.len() <= 40 && !text.contains('\n'))
 }
 
-/// `(*x)` where a reference does as well.
+/// The `x` of `(*x)`, where a reference does as well.
 pub(super) fn without_deref(expression: &Expr) -> &Expr {
     match expression {
         Expr::Paren(inner) if matches!(&*inner.expr, Expr::Unary(_)) => without_deref(&inner.expr),
@@ -28,7 +28,7 @@ pub(super) fn without_deref(expression: &Expr) -> &Expr {
     }
 }
 
-/// The text of an operand for messages: of a long one only the end.
+/// The text of an operand for messages; only the end of a long one.
 pub(super) fn name_of(expression: &Expr) -> String {
     match (text_of(expression), expression) {
         (Some(text), _) => text,
@@ -41,12 +41,12 @@ pub(super) fn name_of(expression: &Expr) -> String {
     }
 }
 
-/// `&mut self.mean`: the place is meant, not its value.
+/// Whether this is `&mut self.mean`, which means the place and not its value.
 fn is_borrowed(expression: &Expr) -> bool {
     matches!(expression, Expr::Reference(reference) if reference.mutability.is_some())
 }
 
-/// `1.0`: its type follows from what stands beside it.
+/// Whether this is a literal such as `1.0`, whose type follows from the other operand.
 fn is_plain_literal(expression: &Expr) -> bool {
     match expression {
         Expr::Lit(literal) => match &literal.lit {
@@ -61,17 +61,18 @@ fn is_plain_literal(expression: &Expr) -> bool {
 }
 
 impl Tracer<'_> {
-    /// The value of an expression. After a mistake it is [`Value::Wrong`]: the typed copy leaves out all of it.
+    /// The value of an expression. After a mistake it is [`Value::Wrong`], and the typed copy leaves the expression
+    /// out.
     pub(super) fn expression(&mut self, expression: &Expr) -> Value {
         let mut value = self.value_of(expression);
         if let (Value::Buffer(number), false) = (&value, is_borrowed(expression)) {
             value = Value::Tensor(self.buffers[*number].node);
         }
         if matches!(value, Value::Unknown | Value::Unseen) {
-            // What it consists of comes first.
+            // Its parts have been traced before, so they are recorded first.
             self.open.get_or_insert_with(|| Place::of(expression));
         }
-        // What these consist of is left out already, and the rest of a block is still worth reading.
+        // The wrong part is left out already, and the rest of a block is still checked.
         let is_around = matches!(expression, Expr::Block(_) | Expr::Paren(_) | Expr::Group(_) | Expr::Reference(_));
         if matches!(value, Value::Wrong) && !is_around {
             self.diagnostics.leave_out(expression);
@@ -143,7 +144,7 @@ impl Tracer<'_> {
                 }
                 (Value::Model(model), Member::Named(name)) => self.field(&model, name, expression),
                 (Value::Unseen, _) => Value::Unseen,
-                // A wrong field is rustc's.
+                // rustc reports a wrong field.
                 _ => Value::Unknown,
             },
             Expr::Block(block) if block.label.is_none() => self.block(&block.block),
@@ -159,13 +160,13 @@ impl Tracer<'_> {
         }
     }
 
-    /// Reports an expression that the typed copy is to leave out.
+    /// Reports an expression, which the typed copy leaves out.
     pub(super) fn refuse(&mut self, expression: &Expr, message: impl Into<String>) -> Value {
         self.diagnostics.error_instead_of_rustc(expression, Place::of(expression), message);
         Value::Wrong
     }
 
-    /// A list; its numbers have one type.
+    /// A list; all its numbers have one type.
     pub(super) fn list<'e>(&mut self, elements: impl Iterator<Item = &'e Expr>) -> Value {
         let values: Vec<Value> = elements.map(|element| self.expression(element)).collect();
         for pair in values.windows(2) {
@@ -232,7 +233,7 @@ impl Tracer<'_> {
             && is_undefined(name)
         {
             if !self.signature.is_complete() {
-                // It may be a dim of a signature that has been refused.
+                // It may be a dim of a refused signature.
                 self.diagnostics.leave_out(path);
                 return Value::Wrong;
             }
@@ -249,7 +250,8 @@ impl Tracer<'_> {
         Value::Constant { text: source_text(&path.path), path: quote::quote!(#path), kind: None, size: None }
     }
 
-    /// rustc looks for names only after all macros: together with other mistakes this would not be reported.
+    /// rustc resolves names only after all macros have expanded, so this would not be reported together with other
+    /// mistakes.
     pub(super) fn unknown_name(&mut self, name: &syn::Ident) -> Value {
         if !self.signature.is_complete() {
             // It may be a parameter that could not be read.
@@ -397,7 +399,7 @@ impl Tracer<'_> {
         {
             self.diagnostics.adapt(&*binary.left, Adaptation::Left);
         }
-        // What is assigned to stays where it is.
+        // The target of an assignment is not moved.
         let moved = match assigning(&binary.op) {
             Some(_) => None,
             None => self.moved(&binary.left, &left),
@@ -480,7 +482,7 @@ impl Tracer<'_> {
                 let is_whole = |value: &Value| {
                     matches!(value, Value::Int(..) | Value::Constant { kind: None | Some(ops::LiteralKind::Int), .. })
                 };
-                // Without a start there is no number to count from, whose type is that of the end.
+                // A range without a start has no number whose type the end could take.
                 let first = if range.start.is_some() {
                     super::constants::in_rust(&start)
                 } else {
@@ -513,7 +515,7 @@ impl Tracer<'_> {
 
 type BinaryBuilder = fn(&mut dyn Builder, NodeId, NodeId) -> tinyspec_ir::Result<NodeId>;
 
-/// What the run-time operators build.
+/// The builder function of a run-time operator.
 fn operator_path(op: &BinOp) -> Option<(&'static str, BinaryBuilder)> {
     Some(match op {
         BinOp::Add(_) => ("+", arithmetic::add),
@@ -530,7 +532,7 @@ fn operator_path(op: &BinOp) -> Option<(&'static str, BinaryBuilder)> {
     })
 }
 
-/// The row of the method table that an operator is.
+/// The row of the method table for an operator.
 fn operator_row(op: &BinOp) -> &'static str {
     match op {
         BinOp::Add(_) => "add",
@@ -546,7 +548,7 @@ fn operator_row(op: &BinOp) -> &'static str {
     }
 }
 
-/// `x += y` is `x = x + y`.
+/// The operator of a compound assignment: `x += y` is `x = x + y`.
 fn assigning(op: &BinOp) -> Option<BinOp> {
     Some(match op {
         BinOp::AddAssign(_) => BinOp::Add(Default::default()),

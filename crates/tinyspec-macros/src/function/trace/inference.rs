@@ -1,7 +1,8 @@
-//! Types of numbers, as rustc infers them: a literal without a suffix takes the type of what it meets, or `i32` or `f64`.
+//! Types of numbers, inferred as in rustc: a literal without a suffix takes the type of the other operand, or defaults
+//! to `i32` or `f64`.
 //!
-//! A literal without a suffix has a type variable. If the graph came to depend on a default that later code changes,
-//! the body is traced again.
+//! A literal without a suffix has a type variable. If the graph depends on a default that later code contradicts, the
+//! body is traced again.
 
 use crate::diagnostics::Place;
 use std::collections::{HashMap, HashSet};
@@ -9,13 +10,13 @@ use tinyspec_ir::DType;
 
 macro_rules! number_types {
     ($($name:ident $text:literal $bits:literal $is_signed:literal $is_float:literal;)*) => {
-        /// A type of numbers; those of 128 bits are not computed with.
+        /// A number type; the 128-bit ones are not supported.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[allow(missing_docs)]
         pub enum NumberType { $($name),* }
 
         impl NumberType {
-            /// By its name in Rust.
+            /// The type with this Rust name.
             pub fn from_name(name: &str) -> Option<NumberType> {
                 match name { $($text => Some(NumberType::$name),)* _ => None }
             }
@@ -25,12 +26,12 @@ macro_rules! number_types {
                 match self { $(NumberType::$name => $text),* }
             }
 
-            /// How many bits it has; sizes have those of the machines that rustc runs on.
+            /// Its width in bits; `usize` has the width of the machine that rustc runs on.
             pub fn bits(self) -> u32 {
                 match self { $(NumberType::$name => $bits),* }
             }
 
-            /// Has negative values.
+            /// Whether it has negative values.
             pub fn is_signed(self) -> bool {
                 match self { $(NumberType::$name => $is_signed),* }
             }
@@ -56,25 +57,25 @@ impl NumberType {
         if self.is_signed() { (-values / 2, values / 2 - 1) } else { (0, values - 1) }
     }
 
-    /// Has this value.
+    /// Whether the type has this value.
     pub fn holds(self, value: i128) -> bool {
         let (least, greatest) = self.range();
         (least..=greatest).contains(&value)
     }
 
-    /// What `as` makes of another integer.
+    /// The result of `as` on an integer.
     pub fn wrapped(self, value: i128) -> i128 {
         let (least, _) = self.range();
         (value - least).rem_euclid(1i128 << self.bits()) + least
     }
 
-    /// What `as` makes of a float.
+    /// The result of `as` on a float.
     pub fn saturated(self, value: f64) -> i128 {
         let (least, greatest) = self.range();
         (value as i128).clamp(least, greatest)
     }
 
-    /// The dtype of the same name; sizes have none.
+    /// The dtype of the same name; `usize` has none.
     pub fn dtype(self) -> Option<DType> {
         DType::from_name(self.name())
     }
@@ -85,11 +86,11 @@ impl NumberType {
 pub enum Kind {
     /// Written or inferred.
     Known(NumberType),
-    /// That of a literal without a suffix: a variable.
+    /// The type variable of a literal without a suffix.
     Open(u32),
 }
 
-/// A float: what it is in each type that it may have.
+/// A float: its value in each type that it may have.
 #[derive(Clone, Copy, Debug)]
 pub struct Float {
     /// As an `f64`.
@@ -112,30 +113,30 @@ impl Float {
     }
 }
 
-/// Where a literal stands: in a loop it is one literal, whatever the round.
+/// The location of a literal: in a loop it is the same literal in every iteration.
 type Literal = (usize, usize);
 
-/// What is known of the types of literals.
+/// What is known about the types of literals.
 #[derive(Default)]
 pub struct Inference {
-    /// By variable: another one that has the same type, or itself.
+    /// Union-find: for each variable another one of the same type, or itself.
     parents: Vec<u32>,
-    /// By variable that is its own parent: its type.
+    /// For each root variable, its type.
     types: Vec<Option<NumberType>>,
     literals: HashMap<Literal, u32>,
-    /// What an earlier trace of the same body has found out.
+    /// The types that an earlier trace of the same body found.
     learned: HashMap<Literal, NumberType>,
-    /// Variables whose default the graph depends on by now.
+    /// Variables whose default the graph already depends on.
     used: HashSet<u32>,
-    /// Whole numbers that may be outside their type: the variable, where, and the value.
+    /// Integers that may overflow their type: the variable, the place and the value.
     results: Vec<(u32, Place, i128)>,
-    /// Variables that a method has typed, in a way that is rustc's business.
+    /// Variables that a method gives a type which only rustc knows.
     passed: HashSet<u32>,
     is_wrong: bool,
 }
 
 impl Inference {
-    /// For another trace of the same body.
+    /// The start of another trace of the same body.
     pub fn again(self) -> Inference {
         let mut learned = self.learned.clone();
         for (&literal, &variable) in &self.literals {
@@ -144,7 +145,7 @@ impl Inference {
         Inference { learned, ..Inference::default() }
     }
 
-    /// The graph depends on a default that was wrong.
+    /// Whether the graph depends on a default that was wrong.
     pub fn is_wrong(&self) -> bool {
         self.is_wrong
     }
@@ -180,7 +181,7 @@ impl Inference {
         }
     }
 
-    /// The type that what happens now depends on: if it turns out to be another one, all is traced again.
+    /// The type for a use that the graph depends on: if it turns out to be another one, the body is traced again.
     pub fn used(&mut self, kind: Kind, default: NumberType) -> NumberType {
         self.known(kind).unwrap_or_else(|| {
             if let Kind::Open(variable) = kind {
@@ -190,7 +191,7 @@ impl Inference {
         })
     }
 
-    /// The one type of two numbers, unless they have different ones.
+    /// Unifies the types of two numbers; `None` if they differ.
     pub fn unify(&mut self, one: Kind, other: Kind) -> Option<Kind> {
         match (self.known(one), self.known(other), one, other) {
             (Some(one), Some(other), ..) => (one == other).then_some(Kind::Known(one)),
@@ -215,14 +216,14 @@ impl Inference {
         }
     }
 
-    /// A method says what type this has.
+    /// Records that a method determines this type.
     pub fn pass(&mut self, kind: Kind) {
         if let Kind::Open(variable) = kind {
             self.passed.insert(self.root(variable));
         }
     }
 
-    /// A result is looked at once its type is known.
+    /// Checks a result once its type is known.
     pub fn check_later(&mut self, kind: Kind, place: Place, value: i128) {
         if let Kind::Open(variable) = kind
             && !(0..=i128::from(i8::MAX)).contains(&value)
@@ -231,7 +232,7 @@ impl Inference {
         }
     }
 
-    /// Results that their types do not have.
+    /// Results that overflow their types.
     pub fn overflows(&self) -> Vec<(Place, i128, NumberType)> {
         let results = self.results.iter().filter_map(|&(variable, place, value)| {
             let root = self.root(variable);

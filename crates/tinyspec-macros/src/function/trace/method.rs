@@ -1,4 +1,4 @@
-//! Methods of tensors, by the one method table; and the few that are no rows of it.
+//! Methods of tensors, from the method table, and the few that are not in it.
 
 use super::constants::FLOAT_METHODS;
 use super::expression::name_of;
@@ -14,7 +14,7 @@ use syn::{Expr, ExprMethodCall, Ident, Token};
 use tinyspec_ir::ops::{self, LiteralKind, METHODS, Method, MethodArg, ParamKind};
 use tinyspec_ir::{Arg, Builder, Const, DType, ErrorKind, NodeId, Op, Shape};
 
-/// What lists have; a callee may return one only in a later version, but half-typed code is read too.
+/// Methods of lists; no callee can return a list yet, but half-typed code may call these.
 const LIST_METHODS: &[&str] = &[
     "iter",
     "iter_mut",
@@ -45,8 +45,8 @@ impl Tracer<'_> {
                 self.tensor_method(&call.method, Some(receiver), &call.args, place, whole)
             }
             Value::Wrong => {
-                // It may have been a tensor: what its methods are called at least can be looked at.
-                // `x.to_vec().unwrap()` is one mistake.
+                // It may have been a tensor, so the name of the method can at least be checked. `x.to_vec().unwrap()`
+                // is one mistake.
                 if !matches!(name.as_str(), "unwrap" | "expect") {
                     self.check_name(&call.method, whole, true);
                 }
@@ -108,7 +108,7 @@ impl Tracer<'_> {
                         );
                         return self.refuse(whole, message);
                     }
-                    // rustc says which of its parts have the method.
+                    // rustc reports that a tuple has no such method.
                     Value::Tuple(_) => return Value::Unknown,
                     Value::Dim(_)
                         if FLOAT_METHODS.contains(&name.as_str()) && METHODS.iter().any(|row| row.name == name) =>
@@ -149,10 +149,11 @@ impl Tracer<'_> {
         self.tensor_method(name, None, &call.args, place, whole)
     }
 
-    /// A name that tensors have, or the error. Of what may have been no tensor only a near miss is a mistake.
+    /// Whether tensors have a method of this name; if not, it is reported. If the receiver may not be a tensor, only a
+    /// near miss is.
     fn check_name(&mut self, method: &Ident, whole: &Expr, only_near: bool) -> bool {
         let name = method.to_string();
-        // PyTorch's methods that change their tensor: `relu_`.
+        // PyTorch's in-place methods, such as `relu_`.
         let plain = name.strip_suffix('_').filter(|plain| !plain.is_empty() && !is_known(&name)).unwrap_or(&name);
         if let Some((_, what)) = AT_RUN_TIME.iter().find(|(known, _)| *known == plain) {
             self.diagnostics.error_instead_of_rustc(whole, Place::of(method), format!("`{name}` {what}"));
@@ -166,7 +167,7 @@ impl Tracer<'_> {
             let other = in_place.or_else(|| elsewhere::hint(plain).map(|hint| format!(": {hint}")));
             let help = other.or_else(|| ops::nearest(&name).map(|near| format!("; did you mean `{near}`?")));
             if help.is_some() || !only_near {
-                // rustc would look among the traits of the scope.
+                // rustc would suggest traits in scope.
                 let help = help.unwrap_or_else(|| {
                     format!(
                         ": methods of traits are not seen here, so write yours as a #[function] and call `{name}(…)`"
@@ -179,12 +180,12 @@ impl Tracer<'_> {
         known
     }
 
-    /// A method of what another function returns, before its signature is known.
+    /// A method of another function's result, before its signature is known.
     fn method_of_unknown(&mut self, call: &ExprMethodCall, place: Place, whole: &Expr) -> Value {
         let name = call.method.to_string();
         let is_of_lists = LIST_METHODS.contains(&name.as_str());
         if is_of_lists || self.check_name(&call.method, whole, false) {
-            // With a signature the same is said; rustc is not to say it too.
+            // With the signature the same will be reported; rustc should not report it too.
             let row = METHODS.iter().find(|row| row.name == name && row.params.len() != call.args.len() + 1);
             if let Some(row) = row.filter(|_| !is_of_lists) {
                 let called = format!("{}.", name_of(&call.receiver));
@@ -202,7 +203,7 @@ impl Tracer<'_> {
     fn list_method(&mut self, values: Vec<Value>, call: &ExprMethodCall, place: Place, whole: &Expr) -> Value {
         let name = call.method.to_string();
         let arguments: Vec<Value> = match name.as_str() {
-            // Closures are what is refused, not their parameters.
+            // The closure is refused, not its parameters.
             "map" | "fold" | "for_each" | "filter" | "reduce" => vec![],
             _ => call.args.iter().map(|argument| self.expression(argument)).collect(),
         };
@@ -249,7 +250,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// A list that the body has made: it grows while it is traced.
+    /// Whether this is a list made in the body, which may grow during the trace.
     fn is_local_list(&self, receiver: &Expr) -> bool {
         let Expr::Path(path) = receiver else { return false };
         let locals = self.scopes.get(1..).unwrap_or_default();
@@ -304,7 +305,8 @@ impl Tracer<'_> {
             .collect();
         let values: Vec<Value> = arguments.iter().map(|argument| self.expression(argument)).collect();
         for (position, ((param, kind), argument)) in expected.iter().zip(arguments).enumerate() {
-            // A number takes the dtype of the other choice. Two numbers have their own types: the condition's says nothing.
+            // A number takes the dtype of the other choice. Two numbers keep their own types: the condition's dtype is
+            // irrelevant.
             let like = match name.as_str() {
                 "where_" => match (self.dtype_of(&values[1 - position]), &values[position]) {
                     // The integer type is not known here.
@@ -329,7 +331,7 @@ impl Tracer<'_> {
         self.finish(row, &args, method.span(), place, &operands)
     }
 
-    /// Not as many arguments as the method has: with how it is called.
+    /// The error for a wrong number of arguments, which shows the right call.
     fn wrong_count(
         &mut self,
         row: &Method,
@@ -340,7 +342,7 @@ impl Tracer<'_> {
         whole: &Expr,
     ) {
         let given: Vec<&Expr> = arguments.iter().collect();
-        // What is given keeps its order; each goes where its kind is wanted.
+        // The given arguments keep their order; each goes to the next parameter of its kind.
         let mut left = given.iter().peekable();
         let shown = expected.iter().enumerate().map(|(position, (parameter, kind))| {
             let fits = given.len() < expected.len() && left.peek().is_some_and(|argument| may_be(argument, *kind));
@@ -382,7 +384,7 @@ impl Tracer<'_> {
         match self.build(span, |graph| ops::call(row.name, graph, args)) {
             Ok(nodes) if row.is_list => Value::List(nodes.into_iter().map(Value::Tensor).collect()),
             Ok(nodes) => nodes.into_iter().next().map_or(Value::Unknown, Value::Tensor),
-            // The fields of a literal have types, which rustc compares.
+            // rustc checks the types of a literal's fields.
             Err(error) if error.kind() == ErrorKind::Arity && has_options(args) => Value::Unknown,
             Err(error) => match self.assume_of_method(place, row.name, args) {
                 Some(value) => value,
@@ -394,7 +396,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// An argument as its row of the table wants it.
+    /// An argument, converted to the kind that the method table requires.
     fn argument(
         &mut self,
         method: &str,
@@ -485,7 +487,7 @@ impl Tracer<'_> {
             }
             (ParamKind::ints, value @ Value::List(_)) => ints(value).map(MethodArg::Ints),
             (ParamKind::float, Value::Float(number)) => {
-                // Another type is rustc's.
+                // rustc reports another type.
                 return self.as_f64(number).map(MethodArg::Float).ok_or(Value::Unknown);
             }
             (ParamKind::flag, Value::Bool(value)) => Some(MethodArg::Flag(*value)),
@@ -586,7 +588,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// The dtype of a number without a tensor operand beside it.
+    /// The dtype of a number that is not an operand of a tensor.
     fn dtype_of_number(&mut self, value: &Value) -> Option<DType> {
         match value {
             Value::Float(_) => Some(DType::F32),
@@ -596,7 +598,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// As the run time does: a constant, expanded.
+    /// A constant, expanded, as at run time.
     fn filled_like(
         &mut self,
         shape: &Shape,
@@ -623,7 +625,7 @@ fn is_known(name: &str) -> bool {
     METHODS.iter().any(|row| row.name == name) || OUTSIDE_THE_TABLE.contains(&name) || PICKING.contains(&name)
 }
 
-/// Functions of `Tensor` that are written by hand, since their arguments have defaults.
+/// Functions of `Tensor` that are written by hand because their arguments have defaults.
 pub(super) const OUTSIDE_THE_TABLE: &[&str] = &[
     "clone",
     "shape",

@@ -1,4 +1,4 @@
-//! The tracer: runs the body of a `#[function]` on symbolic tensors, with the same builders that the run time has, and
+//! The tracer: runs the body of a `#[function]` on symbolic tensors with the builders that the run time uses, and
 //! collects all mistakes.
 //!
 //! Inputs have the first slots, named dims the next. Constants of the scope around the function and results of calls
@@ -46,7 +46,7 @@ use tinyspec_ir::function::{CallSite, FIRST_CONSTANT, FIRST_RESULT, Traced};
 use tinyspec_ir::signature::{Signature, show_type};
 use tinyspec_ir::{Arg, Builder, DType, Dim, Graph, Location, NodeId, Op, Shape, dim};
 
-/// A model's type with any sizes for what the signature declares: only the type matters where it is used.
+/// A model's type with arbitrary sizes for the declared dims, where only the type matters.
 pub fn erased(path: &syn::Path, dims: &[syn::Ident]) -> TokenStream {
     let mut path = path.clone();
     if let Some(last) = path.segments.last_mut()
@@ -63,12 +63,12 @@ pub fn erased(path: &syn::Path, dims: &[syn::Ident]) -> TokenStream {
     quote!(#path)
 }
 
-/// A body on its way to a graph.
+/// The state of a trace.
 pub struct Tracer<'a> {
     signature: &'a FunctionSignature,
-    /// By the path as written; `None` while signatures are not known yet.
+    /// By the path as written; `None` while a signature is not known yet.
     callees: &'a Told,
-    /// Methods of models that are called, numbered behind the callees: how each is reached.
+    /// Paths of the model methods that are called, numbered after the callees.
     methods: Vec<TokenStream>,
     graph: Graph,
     calls: Vec<CallSite>,
@@ -76,60 +76,60 @@ pub struct Tracer<'a> {
     scopes: Vec<HashMap<String, Value>>,
     constants: Constants,
     checks: Vec<Check>,
-    /// How often loops run that constants end: `const` evaluation looks at it.
+    /// Trip counts of loops with constant bounds, which `const` evaluation checks.
     counts: Vec<TokenStream>,
-    /// Types of numbers.
+    /// The types of numbers.
     inference: Inference,
     /// What the next trace assumes.
     assumed: Vec<Check>,
-    /// What this trace has taken for granted.
+    /// The equalities that this trace assumed.
     equalities: Vec<Check>,
     /// Arithmetic on constants that `const` evaluation has to accept.
     computed: Vec<TokenStream>,
-    /// Buffers of the models that are passed.
+    /// Buffers of the models among the parameters.
     buffers: Vec<Buffer>,
-    /// The first expression that has no value here and is not refused: rustc says what is wrong with it.
+    /// The first expression without a value that was not refused: rustc reports what is wrong with it.
     open: Option<Place>,
-    /// Some callee has mistakes of its own.
+    /// Some callee has mistakes.
     waits: bool,
-    /// What constants and flags have decided, in this way through the body.
+    /// The decisions of constants and flags in this alternative.
     decided: Decided,
-    /// Numbers that constants say are looked at up to this one.
+    /// Constants used as numbers are tried up to this value.
     most_number: i64,
-    /// The first question that has no answer yet.
+    /// The first decision that is still open.
     undecided: Option<Decision>,
-    /// Names of flags and of indices whose values are known only where the body runs.
+    /// Names of flags and loop indices, whose values are known only when the body runs.
     open_names: Vec<String>,
-    /// The graph is made where the constants are known: when the function is first used.
+    /// The graph is made when the function is first used, where the constants are known.
     is_deferred: bool,
     /// Where mistakes go.
     diagnostics: &'a mut Diagnostics,
 }
 
-/// An equality that only constants decide: `const` evaluation looks at it.
+/// An equality that only constants decide, for `const` evaluation.
 #[derive(Clone)]
 pub struct Check {
     /// The argument it is about.
     pub place: Place,
-    /// The sentence before the two values.
+    /// The start of the message, before the two values.
     pub what: String,
-    /// The constant as written, unless the sentence names it.
+    /// The constant as written, unless the message names it.
     pub constant: Option<String>,
     /// The constant.
     pub expected: TokenStream,
-    /// What was found, as written.
+    /// The other size, as written.
     pub found: String,
-    /// Its value in Rust.
+    /// The same as a Rust expression.
     pub value: TokenStream,
 }
 
 impl Check {
-    /// A constant that does not evaluate unless the values are equal.
+    /// A constant whose evaluation fails unless the values are equal.
     pub fn to_tokens(&self) -> TokenStream {
         self.to_tokens_when(None)
     }
 
-    /// The same, if a condition holds.
+    /// The same, under a condition.
     fn to_tokens_when(&self, condition: Option<&TokenStream>) -> TokenStream {
         let Check { place, what, constant, expected, found, value } = self;
         let check = if let Some(constant) = constant {
@@ -146,7 +146,7 @@ impl Check {
     }
 }
 
-/// What a trace gives.
+/// The result of a trace.
 pub struct Outcome {
     /// What rustc checks: equalities of constants, and whether methods exist.
     pub checks: Vec<TokenStream>,
@@ -154,11 +154,12 @@ pub struct Outcome {
     pub traced: Option<Traced>,
     /// Outer constants by number.
     pub constants: Constants,
-    /// Callees behind those with a path: methods of models.
+    /// Callees after those with a path: methods of models.
     pub methods: Vec<TokenStream>,
-    /// The graph is made when the function is first used, by the typed copy: constants and flags decide what it is.
+    /// The typed copy makes the graph when the function is first used, because constants and flags decide what it is.
     pub is_deferred: bool,
-    /// What has no value though nothing was refused. If rustc finds no mistake either, it must not be passed over.
+    /// An expression without a value, though nothing was refused. If rustc finds no mistake either, this must not be
+    /// ignored.
     pub open: Option<Place>,
 }
 
@@ -188,7 +189,7 @@ pub fn trace(
     }
     let AllWays { ways, covered } = ways;
     if signature.has_unread_facts {
-        // Which dims divide which is unknown.
+        // It is unknown which dims divide which.
         let mut found = Diagnostics::default();
         let outcome = decide::joined(ways, covered, &mut found);
         diagnostics.extend(found.without_errors());
@@ -210,15 +211,15 @@ pub fn trace(
     Outcome { traced, open, ..outcome }
 }
 
-/// Every way in which constants may decide.
+/// The traces of all alternatives.
 #[derive(Default)]
 struct AllWays {
     ways: Vec<Way>,
-    /// What `const` evaluation looks at so that there is no other.
+    /// Checks for `const` evaluation that there is no other alternative.
     covered: Vec<TokenStream>,
 }
 
-/// All ways; or the question that is too much.
+/// Traces all alternatives; `Err` is the decision that makes them too many.
 fn all_ways(
     signature: &FunctionSignature,
     body: &syn::Block,
@@ -244,7 +245,7 @@ fn all_ways(
     Ok(AllWays { ways, covered })
 }
 
-/// Traces `body` as constants have decided; or says which question comes next.
+/// Traces `body` with these decisions; `Err` is the next open decision.
 fn trace_one_way(
     signature: &FunctionSignature,
     body: &syn::Block,
@@ -268,7 +269,7 @@ fn trace_one_way(
             continue;
         }
         if !is_inferred {
-            // The types of literals that came out are known from the start of the next trace.
+            // The next trace starts with the types of literals that this one found.
             continue;
         }
         let is_right = found.is_empty();
@@ -280,7 +281,7 @@ fn trace_one_way(
     }
 }
 
-/// What the traces before have found out.
+/// The findings of the previous traces.
 struct Assuming {
     constants: Constants,
     inference: Inference,
@@ -288,9 +289,9 @@ struct Assuming {
     most_number: i64,
 }
 
-/// What a trace has taken for granted of constants.
+/// What a trace assumed about constants.
 struct Taken {
-    /// Sizes of constants, for the next trace.
+    /// Sizes of constants for the next trace.
     assumed: Vec<Check>,
     /// The rest.
     equalities: Vec<Check>,
@@ -298,7 +299,7 @@ struct Taken {
     computed: Vec<TokenStream>,
 }
 
-/// One trace, with what the ones before it have assumed of constants, and what is to be assumed in the next.
+/// One trace under the assumptions of the previous ones, and the assumptions for the next.
 fn trace_assuming(
     signature: &FunctionSignature,
     body: &syn::Block,
@@ -365,7 +366,7 @@ fn trace_assuming(
     for (place, value, ty) in inference.overflows() {
         diagnostics.error(place, numbers::overflow(value, ty));
     }
-    // Said already, or said elsewhere.
+    // Reported already, or elsewhere.
     let is_reported = !diagnostics.is_empty() || waits;
     let checks = checks.iter().map(Check::to_tokens).chain(counts).collect();
     let traced = outputs.filter(|_| diagnostics.is_empty() && open.is_none()).map(|outputs| Traced {
@@ -379,7 +380,7 @@ fn trace_assuming(
     Ok((Outcome { traced, constants, checks, methods, is_deferred, open }, taken, inference))
 }
 
-/// The parameter that a model is, or is a part of.
+/// The parameter that a model is or belongs to.
 #[derive(Clone, Copy)]
 struct Owner<'a> {
     /// Its type.
@@ -434,7 +435,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// A model as nested values over its tensors; `access` is the way to it from its owner, in a closure over `model`.
+    /// A model as nested values over its tensors; `access` is the path to it from its owner, in a closure over `model`.
     fn model_value(
         &mut self,
         ty: &FieldType,
@@ -477,7 +478,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// A dim of the signature as it is in the graph: named dims have the slots behind the inputs.
+    /// A dim of the signature in the graph's numbering: the slots of named dims follow the inputs.
     fn in_graph(&self, dim: &Dim) -> Dim {
         let first = self.signature.signature.inputs.len() as u32;
         let dims = &self.signature.signature.dims;
@@ -485,7 +486,7 @@ impl Tracer<'_> {
         self.as_assumed(&dim)
     }
 
-    /// The signature with the sizes assumed for constants, which the graph's Params have.
+    /// The signature with the assumed sizes of constants, as in the graph's Params.
     fn assumed_signature(&self) -> Signature {
         let mut assumed = self.signature.signature.clone();
         for input in &mut assumed.inputs {
@@ -494,7 +495,7 @@ impl Tracer<'_> {
         assumed
     }
 
-    /// A dim with the sizes that are assumed of constants.
+    /// A dim with the assumed sizes of constants.
     fn as_assumed(&self, dim: &Dim) -> Dim {
         dim.substitute(&|slot| self.constants.0.get(slot.checked_sub(FIRST_CONSTANT)? as usize)?.assumed.clone())
     }
@@ -543,7 +544,7 @@ impl Tracer<'_> {
         TensorType { dtype: self.graph.dtype(node), shape: self.graph.props(node).shape.clone() }
     }
 
-    /// What would make one of the other, as a line of help.
+    /// A line of help: how to convert one type into the other.
     fn difference(&self, found: &TensorType, wanted: &TensorType) -> String {
         let without_ones =
             |shape: &Shape| shape.iter().filter(|dim| dim.as_const() != Some(1)).cloned().collect::<Shape>();
@@ -563,7 +564,7 @@ impl Tracer<'_> {
         dim::with_names(&self.names(), || show_type(ty.dtype, &ty.shape))
     }
 
-    /// Reports what a builder refused, with what the operands were and where their dims come from.
+    /// Reports a builder's error with the operands' types and the origin of their dims.
     fn refused(&mut self, place: Place, error: &tinyspec_ir::Error, operands: &[(String, Value)]) -> Value {
         let mut message = format!("{}: {}", error.op(), error.message());
         let mut shown = vec![];
@@ -588,7 +589,7 @@ impl Tracer<'_> {
         Value::Wrong
     }
 
-    /// For each named dim in a message: which axis of which parameter gave it.
+    /// For each named dim in a message, the axis and the parameter that it comes from.
     fn origins(&self, message: &str) -> Vec<String> {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let words: Vec<&str> = message.split(|c| !is_word(c)).collect();

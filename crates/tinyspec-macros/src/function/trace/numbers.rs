@@ -1,4 +1,4 @@
-//! Numbers: what is known while tracing is computed, and a number beside a tensor takes the tensor's dtype.
+//! Numbers: arithmetic on known numbers is computed while tracing, and a number takes the dtype of a tensor operand.
 
 use super::constants::fold_dims;
 use super::inference::{Float, Kind, NumberType};
@@ -9,7 +9,7 @@ use tinyspec_ir::function::FIRST_CONSTANT;
 use tinyspec_ir::ops::{self, Literal, LiteralKind};
 use tinyspec_ir::{Arg, Builder, DType, Dim, NodeId, Op};
 
-/// `1`, `-1`, `(1)`: what a cast gives its own type.
+/// Whether this is a literal: `1`, `-1`, `(1)`. A cast gives it its type.
 fn is_literal(expression: &Expr) -> bool {
     match expression {
         Expr::Lit(_) => true,
@@ -21,7 +21,8 @@ fn is_literal(expression: &Expr) -> bool {
 }
 
 impl Tracer<'_> {
-    /// A value where a tensor is wanted; a number takes the dtype `like` of its neighbour (SEMANTICS, "literals are weak").
+    /// A value where a tensor is expected; a number takes the dtype `like` of the other operand (SEMANTICS, "literals
+    /// are weak").
     pub(super) fn operand(&mut self, value: &Value, like: DType, expression: &Expr) -> Result<NodeId, Value> {
         let place = Place::of(expression);
         let literal = match *value {
@@ -69,7 +70,7 @@ impl Tracer<'_> {
         match (left, right) {
             (&Value::Int(a, left), &Value::Int(b, right)) => self.fold_ints(op, (a, left), (b, right), whole),
             (Value::Float(a), Value::Float(b)) => {
-                // Different types are rustc's.
+                // rustc reports different types.
                 let Some(kind) = self.inference.unify(a.kind, b.kind) else { return Value::Unknown };
                 let (wide, narrow) = match op {
                     BinOp::Add(_) => (a.wide + b.wide, a.narrow + b.narrow),
@@ -104,7 +105,7 @@ impl Tracer<'_> {
                             whole,
                             "sizes and decimal numbers do not mix: apply them to the tensor one at a time, `x * B * 0.5`",
                         ),
-                        // Types that do not fit are rustc's.
+                        // rustc reports types that do not fit.
                         _ => Value::Unknown,
                     };
                 };
@@ -119,7 +120,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Arithmetic on integers, which have the range of their type.
+    /// Arithmetic on integers, within the range of their type.
     fn fold_ints(&mut self, op: BinOp, (a, left): (i128, Kind), (b, right): (i128, Kind), whole: &Expr) -> Value {
         let symbol = source_text(&op);
         if matches!(op, BinOp::Shl(_) | BinOp::Shr(_)) {
@@ -131,7 +132,7 @@ impl Tracer<'_> {
             let is_left = matches!(op, BinOp::Shl(_));
             return Value::Int(if is_left { ty.wrapped(ty.wrapped(a) << count) } else { a >> count }, left);
         }
-        // Different types are rustc's.
+        // rustc reports different types.
         let Some(kind) = self.inference.unify(left, right) else { return Value::Unknown };
         let result = match op {
             BinOp::Add(_) => a.checked_add(b),
@@ -150,7 +151,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// An integer, if its type has it.
+    /// An integer, if it is in the range of its type.
     fn int(&mut self, value: i128, kind: Kind, whole: &Expr) -> Value {
         match self.inference.known(kind) {
             Some(ty) if !ty.holds(value) => self.refuse(whole, overflow(value, ty)),
@@ -162,7 +163,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// What a number is in the graph.
+    /// The value of a number in the graph.
     pub(super) fn float(&mut self, number: &Float) -> f64 {
         match self.inference.used(number.kind, NumberType::F64) {
             NumberType::F32 => number.narrow.into(),
@@ -170,12 +171,12 @@ impl Tracer<'_> {
         }
     }
 
-    /// The same where Rust wants an `f64`.
+    /// The same where Rust expects an `f64`.
     pub(super) fn as_f64(&mut self, number: &Float) -> Option<f64> {
         self.inference.unify(number.kind, Kind::Known(NumberType::F64)).map(|_| number.wide)
     }
 
-    /// A number where Rust wants one of this type; another one is rustc's.
+    /// A number where Rust expects one of this type; rustc reports another type.
     pub(super) fn typed(&mut self, value: Value, ty: NumberType) -> Value {
         let wanted = Kind::Known(ty);
         match value {
@@ -191,7 +192,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// A number that is passed for a scalar.
+    /// A number passed as a scalar argument.
     pub(super) fn passed(&mut self, value: Value, dtype: DType) -> Value {
         match NumberType::from_name(dtype.name()) {
             Some(ty) if matches!((&value, ty.is_float()), (Value::Int(..), false) | (Value::Float(_), true)) => {
@@ -201,7 +202,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// `let k: u8 = 3;`: the annotation types the numbers.
+    /// `let k: u8 = 3;`: the annotation determines the types of the numbers.
     pub(super) fn annotated(&mut self, annotation: &Type, value: Value) -> Value {
         match (annotation, value) {
             (Type::Reference(reference), value) => self.annotated(&reference.elem, value),
@@ -237,9 +238,9 @@ impl Tracer<'_> {
         }
     }
 
-    /// A literal, or minus one: only together they may be the least value of a type.
+    /// A literal with its sign: only together can they be the least value of a type.
     pub(super) fn int_literal(&mut self, literal: &LitInt, is_negative: bool, whole: &Expr) -> Value {
-        // More than any type has is rustc's.
+        // rustc reports a number too large for any type.
         let Ok(number) = literal.base10_parse::<i128>() else { return Value::Unknown };
         let value = if is_negative { -number } else { number };
         let kind = match (literal.suffix(), NumberType::from_name(literal.suffix())) {
@@ -250,7 +251,7 @@ impl Tracer<'_> {
             }
         };
         match self.inference.known(kind) {
-            // There is no minus: rustc's.
+            // The type has no minus, which rustc reports.
             Some(ty) if is_negative && !ty.is_signed() => Value::Unknown,
             Some(ty) if !ty.holds(value) => self.refuse(whole, overflow(value, ty)),
             _ => Value::Int(value, kind),
@@ -273,12 +274,12 @@ impl Tracer<'_> {
                 let ty = self.inference.used(kind, NumberType::I32);
                 Value::Int(ty.wrapped(!number), kind)
             }
-            // rustc knows what has no such operator.
+            // rustc reports types without this operator.
             _ => Value::Unknown,
         }
     }
 
-    /// Comparisons of what is known.
+    /// Comparisons of known values.
     pub(super) fn fold_comparison(&mut self, op: BinOp, left: &Value, right: &Value, whole: &Expr) -> Value {
         let order = match (left, right) {
             (&Value::Int(a, left), &Value::Int(b, right)) => match self.inference.unify(left, right) {
@@ -311,7 +312,7 @@ impl Tracer<'_> {
                         );
                         return self.refuse(whole, message);
                     }
-                    // Types that do not fit are rustc's.
+                    // rustc reports types that do not fit.
                     _ => return Value::Unknown,
                 };
                 return self.refuse(whole, message);
@@ -354,10 +355,10 @@ impl Tracer<'_> {
             && is_literal(&cast.expr)
         {
             value = match value {
-                // A literal is of the type that it is cast to.
+                // A literal has the type that it is cast to.
                 Value::Int(number, Kind::Open(_)) if !ty.is_float() => {
                     if !ty.is_signed() && number < 0 {
-                        return Value::Unknown; // There is no minus: rustc's.
+                        return Value::Unknown; // The type has no minus, which rustc reports.
                     }
                     if !ty.holds(number) {
                         return self.refuse(&Expr::Cast(cast.clone()), overflow(number, ty));
@@ -408,7 +409,7 @@ impl Tracer<'_> {
                 };
                 self.refuse(&Expr::Cast(cast.clone()), message)
             }
-            // As a size it stays what it is; as any other number it is one of the graph.
+            // A cast to `usize` keeps the size; a cast to any other type makes it a number of the graph.
             (value @ Value::Dim(_), Some(NumberType::Usize)) => {
                 self.diagnostics.adapt(cast, Adaptation::Size);
                 value
@@ -431,7 +432,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// A method of a number: computed while tracing, as its type does it.
+    /// A method of a number, computed while tracing by the rules of its type.
     pub(super) fn number_method(
         &mut self,
         name: &str,
@@ -439,7 +440,7 @@ impl Tracer<'_> {
         arguments: &[Value],
         whole: &Expr,
     ) -> Option<Value> {
-        // What one literal is told by another.
+        // The receiver and the argument have one type.
         if let [argument] = arguments
             && matches!(name, "min" | "max" | "powf" | "rem_euclid" | "div_euclid")
         {
@@ -495,7 +496,7 @@ impl Tracer<'_> {
     }
 }
 
-/// The methods of floats that have no arguments.
+/// Methods of floats without arguments.
 macro_rules! float_method {
     ($x:expr, $name:expr) => {
         float_method!($x, $name; sqrt exp exp2 exp_m1 ln ln_1p log2 log10 recip abs signum floor ceil round trunc sin cos tan tanh)
@@ -506,7 +507,7 @@ macro_rules! float_method {
 }
 use float_method;
 
-/// What a number is told that its type does not have.
+/// The message for a number that its type does not have.
 pub(super) fn overflow(value: i128, ty: NumberType) -> String {
     let (least, greatest) = ty.range();
     format!("{value} does not fit `{}`, which goes from {least} to {greatest}", ty.name())

@@ -64,7 +64,7 @@ impl Tracer<'_> {
         if is_wrong { Value::Wrong } else { Value::Options(name, fields) }
     }
 
-    /// The options of a method: those of a literal, or `default()`.
+    /// The options of a method: a literal's, or `default()`.
     pub(super) fn options(
         &mut self,
         method: &str,
@@ -78,12 +78,12 @@ impl Tracer<'_> {
             let message = format!("`{method}` takes options of the type `{expected}`, found `{name}`");
             return Err(self.refuse(expression, message));
         }
-        // A value of another type is rustc's.
+        // rustc reports a value of another type.
         let fields = given.iter().map(|(field, value)| Some((field.clone(), self.option_value(value)?)));
         fields.collect::<Option<_>>().map(MethodArg::Options).ok_or(Value::Unknown)
     }
 
-    /// A value of an option.
+    /// The value of an option.
     fn option_value(&mut self, value: &Value) -> Option<MethodArg> {
         Some(match value {
             Value::Int(number, kind) => {

@@ -1,4 +1,5 @@
-//! Parts of tensors: `x.at((1..3, .., -1))`; and what gives a local name another value: `x.set(0, 1.0)`, `x.assign(&y)`.
+//! Parts of tensors, `x.at((1..3, .., -1))`, and methods that give a local name a new value, `x.set(0, 1.0)`,
+//! `x.assign(&y)`.
 
 use super::expression::{name_of, text_of};
 use super::{Tracer, Value};
@@ -13,7 +14,7 @@ use tinyspec_ir::{Dim, NodeId};
 pub(super) const PICKING: &[&str] = &["at", "set", "assign"];
 
 impl Tracer<'_> {
-    /// One of [`PICKING`], of a tensor.
+    /// Traces a call of one of [`PICKING`] on a tensor.
     pub(super) fn picking(&mut self, call: &ExprMethodCall, x: NodeId, place: Place, whole: &Expr) -> Value {
         let name = call.method.to_string();
         let mut operands = vec![(name_of(&call.receiver), Value::Tensor(x))];
@@ -41,11 +42,11 @@ impl Tracer<'_> {
                 operands.push((name_of(value), written.clone()));
                 match written {
                     Value::Tensor(node) => self.build(call.method.span(), |graph| pick::assigned(graph, x, node)),
-                    // What is not a tensor, rustc says.
+                    // rustc reports what is not a tensor.
                     other => return self.change(call, other, whole),
                 }
             }
-            // rustc counts.
+            // rustc reports a wrong number of arguments.
             _ => return self.arguments(&call.args),
         };
         let value = match built {
@@ -55,7 +56,7 @@ impl Tracer<'_> {
         if name == "at" { value } else { self.change(call, value, whole) }
     }
 
-    /// The receiver's name has another value from here on.
+    /// From here on the receiver's name has a new value.
     fn change(&mut self, call: &ExprMethodCall, value: Value, whole: &Expr) -> Value {
         self.assign(&call.receiver, value, whole)
     }
@@ -85,7 +86,7 @@ impl Tracer<'_> {
                 let start = range.start.as_deref().map(|end| self.end(end)).transpose()?;
                 let stop = range.end.as_deref().map(|end| self.end(end)).transpose()?;
                 let stop = match range.limits {
-                    // After the last one comes nothing.
+                    // `..=-1` has no end.
                     RangeLimits::Closed(_) => stop.filter(|&stop| stop != -1).map(|stop| stop.saturating_add(1)),
                     RangeLimits::HalfOpen(_) => stop,
                 };
@@ -119,7 +120,7 @@ impl Tracer<'_> {
                 Ok(Pick::Slice(Slice::Span { start, stop, step: 1 }))
             }
             Value::Dim(dim) => Ok(Pick::Slice(Slice::At(dim))),
-            // The index of a loop that a constant ends: whatever it picks has the same shape.
+            // The index of a loop with a constant bound: whatever it picks has the same shape.
             Value::Constant { ref path, kind: Some(LiteralKind::Int), .. } if self.is_open(path) => {
                 Ok(Pick::Slice(Slice::At(Dim::from(0))))
             }
@@ -133,7 +134,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// A range whose ends are sizes, one of them at least.
+    /// A range in which at least one end is a size.
     fn sizes(&mut self, range: &syn::ExprRange) -> Result<Option<Pick>, Value> {
         let mut end = |end: &Option<Box<Expr>>| end.as_ref().map(|end| self.expression(end));
         let (start, stop) = (end(&range.start), end(&range.end));
@@ -187,7 +188,7 @@ impl Tracer<'_> {
             Value::Constant { .. } => format!(
                 "the value of `{text}` is needed, which macros cannot see: write a number, or make the constant a `const` inside the function"
             ),
-            // rustc says what picks.
+            // rustc reports which types can pick.
             Value::Float(_) | Value::Bool(_) | Value::Text(_) => return Value::Unknown,
             other => format!("{} picks nothing: write a position, a range, or a tensor of positions", other.describe()),
         };

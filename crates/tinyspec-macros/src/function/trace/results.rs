@@ -1,4 +1,4 @@
-//! What a body gives, compared with what its signature declares.
+//! Compares the value of a body with the declared result.
 
 use super::{Tracer, Value};
 use crate::diagnostics::{Place, source_text};

@@ -48,7 +48,7 @@ fn some_of(
 }
 
 impl Tracer<'_> {
-    /// The value of a method that has refused its arguments, if only constants decide whether they fit.
+    /// A placeholder for the value of a method that refused its arguments, if only constants decide whether they fit.
     pub(super) fn stand_in_of_method(&mut self, place: Place, row: &Method, args: &[MethodArg]) -> Option<Value> {
         if let ("reshape", [MethodArg::Tensor(node), MethodArg::Shape(target)]) = (row.name, args) {
             let elements = elements_of(&self.graph.props(*node).shape);
@@ -82,7 +82,7 @@ impl Tracer<'_> {
         if row.is_list { Some(Value::List(values.collect())) } else { values.next() }
     }
 
-    /// The fewest equalities of sizes with which a method accepts its arguments.
+    /// The smallest set of equalities of sizes under which a method accepts its arguments.
     fn equalities_of(&self, place: Place, method: &str, args: &[MethodArg]) -> Option<Vec<Equality>> {
         let operands = self.graph_types(args);
         let targets = args.iter().filter_map(|arg| match arg {
@@ -111,7 +111,7 @@ impl Tracer<'_> {
         (1..=MOST_EQUALITIES).find_map(|count| some_of(&possible, count, &mut vec![], &works))
     }
 
-    /// The tensor as one of the wanted shape, if only constants decide whether it has that shape.
+    /// The tensor with the expected shape, if only constants decide whether it has that shape.
     pub(super) fn taken_as(&mut self, place: Place, what: &str, node: NodeId, wanted: &Shape) -> Option<NodeId> {
         let found = self.graph.props(node).shape.clone();
         if found == *wanted || found.len() != wanted.len() {

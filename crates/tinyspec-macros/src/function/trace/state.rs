@@ -1,7 +1,7 @@
-//! Buffers of models: what a body reads of them and assigns to them.
+//! Buffers of models: how a body reads them and assigns to them.
 //!
-//! A function that takes a model by `&mut` returns the new states of all its buffers behind its results, since callers
-//! know only its signature. What is read of a buffer, and what is assigned to it, is detached in the graph.
+//! A function that takes a model by `&mut` returns the new states of all its buffers after its results, since callers
+//! know only its signature. Values read from a buffer and assigned to it are detached in the graph.
 
 use super::{ModelValue, Tracer, Value};
 use crate::diagnostics::{Adaptation, Place};
@@ -10,18 +10,18 @@ use std::rc::Rc;
 use syn::Expr;
 use tinyspec_ir::{NodeId, ops};
 
-/// A buffer in the course of a body.
+/// A buffer during the trace of a body.
 pub(super) struct Buffer {
-    /// Its value here.
+    /// Its current value.
     pub node: NodeId,
-    /// Whose it is, a parameter of the signature.
+    /// The parameter that it belongs to.
     pub parameter: String,
     /// The parameter is `&mut`.
     pub is_updated: bool,
 }
 
 impl Tracer<'_> {
-    /// A value without places: what buffers are now.
+    /// The value with each buffer replaced by its current tensor.
     pub(super) fn resolved(&self, value: Value) -> Value {
         let all = |values: Vec<Value>| values.into_iter().map(|value| self.resolved(value)).collect();
         match value {
@@ -42,7 +42,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// The tensors of a model, or of what is made of models, in the order of the fields.
+    /// The tensors of a model, or of a list or tuple of models, in the order of the fields.
     pub(super) fn leaves(&self, value: &Value, nodes: &mut Vec<NodeId>) {
         match value {
             Value::Tensor(node) => nodes.push(*node),
@@ -68,12 +68,12 @@ impl Tracer<'_> {
         }
     }
 
-    /// What the buffers of `&mut` parameters are at the end.
+    /// The final values of the buffers of `&mut` parameters.
     pub(super) fn states(&self) -> impl Iterator<Item = NodeId> {
         self.buffers.iter().filter(|buffer| buffer.is_updated).map(|buffer| buffer.node)
     }
 
-    /// The buffers that a function changes which takes the model as `&mut`: those of its type, whatever they are around it.
+    /// The buffers that a function with a `&mut` model changes: those of the model's own type, whatever owns it.
     pub(super) fn changed_by_callee(&self, model: &ModelValue) -> Vec<usize> {
         fn collect(ty: &FieldType, value: &Value, is_buffer: bool, found: &mut Vec<usize>) {
             match (ty, value) {
@@ -103,7 +103,7 @@ impl Tracer<'_> {
         Some(format!("`{callee}` changes buffers of `{parameter}`, which is passed by `&`: write {how}"))
     }
 
-    /// How a signature takes this parameter that changes buffers of it.
+    /// How a signature must declare this parameter to change its buffers.
     fn as_mutable(&self, parameter: &str) -> String {
         if parameter == "self" {
             return "`&mut self`".to_string();
@@ -113,12 +113,12 @@ impl Tracer<'_> {
         format!("`{parameter}: &mut {}`", model.unwrap_or_default())
     }
 
-    /// A callee has given the next state.
+    /// Sets a buffer to the new state that a callee returned.
     pub(super) fn set_buffer(&mut self, number: usize, node: NodeId) {
         self.buffers[number].node = self.without_gradient(node);
     }
 
-    /// `self.mean = value`: the buffer behind `target` is another tensor of its type from here on.
+    /// `self.mean = value`: from here on the buffer that `target` names is another tensor of its type.
     pub(super) fn assign_buffer(&mut self, number: usize, target: &Expr, value: Value, whole: &Expr) -> Value {
         let Buffer { node: before, parameter, is_updated } = &self.buffers[number];
         let (before, text) = (*before, crate::diagnostics::source_text(target));
@@ -158,7 +158,7 @@ impl Tracer<'_> {
         Value::UNIT
     }
 
-    /// A tensor of a parameter's model, by value: it stays where it is. rustc would say that it is cloned.
+    /// Refuses moving a tensor out of a parameter's model; rustc would only suggest a clone.
     pub(super) fn moved(&mut self, expression: &Expr, value: &Value) -> Option<Value> {
         let is_taken = matches!(value, Value::Tensor(_)) && self.is_of_parameter(expression);
         is_taken.then(|| {
@@ -167,7 +167,7 @@ impl Tracer<'_> {
         })
     }
 
-    /// A field of a model that is a parameter.
+    /// Whether this is a field of a model that is a parameter.
     pub(super) fn is_of_parameter(&self, expression: &Expr) -> bool {
         fn root(expression: &Expr) -> Option<&syn::Ident> {
             match expression {
@@ -185,7 +185,7 @@ impl Tracer<'_> {
         !is_shadowed && models.into_iter().any(|parameter| parameter.ident == name)
     }
 
-    /// The place that an expression names: a buffer, or what is made of them.
+    /// The place that an expression names: a buffer, or something that contains buffers.
     pub(super) fn place(&mut self, target: &Expr) -> Option<Value> {
         match target {
             Expr::Paren(inner) => self.place(&inner.expr),

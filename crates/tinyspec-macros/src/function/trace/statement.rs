@@ -60,7 +60,7 @@ impl Tracer<'_> {
         if let Pat::Type(typed) = &local.pat {
             value = self.annotated(&typed.ty, value);
         }
-        // Where the mistake stood, the typed copy has one tensor.
+        // The typed copy has one tensor in place of the mistake.
         let is_one_tensor = match &local.pat {
             Pat::Ident(_) => true,
             Pat::Type(typed) => matches!(&*typed.ty, Type::Path(path) if is_tensor(path)),
@@ -80,7 +80,7 @@ impl Tracer<'_> {
             && !matches!(&*init.expr, Expr::Array(_))
             && slice.elems.len() == values.len()
         {
-            // What several methods give is a `Vec` in Rust, which has no pattern.
+            // Several methods return a `Vec` in Rust, which has no pattern.
             self.diagnostics.adapt(&*init.expr, Adaptation::Array(values.len()));
         }
         if let (Pat::Tuple(tuple), Value::List(values)) = (pattern, &value) {
@@ -136,12 +136,12 @@ impl Tracer<'_> {
                     self.diagnostics.error(Place::of(at), message);
                 }
             }
-            // Other annotations are rustc's.
+            // rustc checks other annotations.
             _ => {}
         }
     }
 
-    /// Gives the names of a pattern their values.
+    /// Binds the names of a pattern.
     pub(super) fn bind(&mut self, pattern: &Pat, value: Value) {
         match pattern {
             Pat::Ident(name) if name.subpat.is_none() => self.declare(&name.ident.to_string(), value),
@@ -164,7 +164,7 @@ impl Tracer<'_> {
             Value::Tuple(values) | Value::List(values) if values.len() == patterns.len() => values,
             Value::Wrong => vec![Value::Wrong; patterns.len()],
             Value::Unseen => vec![Value::Unseen; patterns.len()],
-            // What does not fit is rustc's.
+            // rustc reports a pattern that does not fit.
             _ => vec![Value::Unknown; patterns.len()],
         };
         for (pattern, value) in patterns.iter().zip(values) {
@@ -172,14 +172,14 @@ impl Tracer<'_> {
         }
     }
 
-    /// Nothing is said of the names in a pattern.
+    /// Binds the names in a pattern to no value, so that they get no further messages.
     pub(super) fn bind_wrong(&mut self, pattern: &Pat) {
         for name in names_of(pattern) {
             self.declare(&name.to_string(), Value::Wrong);
         }
     }
 
-    /// The shape of a result, with values for the tensors in it.
+    /// A value structured like a result, made of these tensors.
     pub(super) fn shaped(result: &ResultType, tensors: &mut impl Iterator<Item = Value>) -> Value {
         match result {
             ResultType::Tensor(_) => tensors.next().unwrap_or(Value::Unknown),

@@ -1,4 +1,4 @@
-//! What an expression of a body stands for while it is traced.
+//! The values of expressions during a trace.
 
 use super::inference::{Float, Kind};
 use crate::model::types::ModelType;
@@ -12,9 +12,10 @@ use tinyspec_ir::{DType, Dim, NodeId};
 pub enum Value {
     /// A tensor: a node of the graph.
     Tensor(NodeId),
-    /// A buffer of a model, by its number: whoever has it, such as a loop over layers, sees what it was changed to.
+    /// A buffer of a model, by its number, so that every alias, such as one in a loop over layers, sees its current
+    /// value.
     Buffer(usize),
-    /// An array, a slice, or what a method with several results gives.
+    /// An array, a slice, or the results of a method with several.
     List(Vec<Value>),
     /// A tuple; `()` too.
     Tuple(Vec<Value>),
@@ -38,18 +39,18 @@ pub enum Value {
         text: String,
         /// How it is reached from here.
         path: TokenStream,
-        /// What kind of number it was cast to, or is by what it was made of.
+        /// The kind of number, from a cast or from its parts.
         kind: Option<LiteralKind>,
-        /// What it is as a size, if it is made of others.
+        /// Its value as a size, if it is made of others.
         size: Option<Dim>,
     },
     /// `a..b`.
     Range(i128, i128, Kind),
-    /// `0..LAYERS`: how far it goes constants outside of the function decide.
+    /// `0..LAYERS`: a range whose length depends on constants outside the function.
     OpenRange {
         /// The ends as written.
         text: String,
-        /// How many there are, in Rust, as an `i128`.
+        /// Its length as a Rust expression of type `i128`.
         count: TokenStream,
     },
     /// `Some(…)` or `None`.
@@ -60,24 +61,24 @@ pub enum Value {
     Default,
     /// `..`: all axes.
     All,
-    /// A model, or a part of one, whose companion tells in the next expansion what it is.
+    /// A model, or a part of one, that is only known in the next expansion.
     Unseen,
-    /// Something that rustc knows the type of, or complains about: a call whose signature is still on its way, a name that
-    /// does not exist.
+    /// Something whose type only rustc knows, or which rustc refuses: a call whose signature is not known yet, a name
+    /// that does not exist.
     Unknown,
-    /// After a mistake that is reported already: nothing more is said of it, and the typed copy leaves it out.
+    /// The value after a reported mistake: it gets no further messages, and the typed copy leaves it out.
     Wrong,
 }
 
-/// A model, and how it is reached.
+/// A model and its path.
 pub struct ModelValue {
-    /// What it consists of.
+    /// Its type.
     pub model: Rc<ModelType>,
     /// The values of its fields.
     pub fields: Vec<(String, Value)>,
-    /// The type of the parameter that it is a part of.
+    /// The type of the parameter that it belongs to.
     pub root: Rc<TokenStream>,
-    /// The way there: fields of `model`.
+    /// The path from there: fields of `model`.
     pub access: TokenStream,
 }
 
@@ -91,7 +92,7 @@ impl Value {
     /// `()`.
     pub const UNIT: Value = Value::Tuple(vec![]);
 
-    /// What becomes of an expression with these parts when one of them has no value.
+    /// The value of an expression if one of these parts has none.
     pub fn without_value<'a>(parts: impl IntoIterator<Item = &'a Value>) -> Option<Value> {
         let mut found = None;
         for part in parts {
@@ -106,7 +107,7 @@ impl Value {
         found
     }
 
-    /// What it is, for messages.
+    /// Its kind, for messages.
     pub fn describe(&self) -> &'static str {
         match self {
             Value::Tensor(_) | Value::Buffer(_) => "a tensor",

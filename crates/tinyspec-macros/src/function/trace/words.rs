@@ -1,4 +1,4 @@
-//! What messages about methods say: kinds of arguments, and examples.
+//! Texts for messages about methods: kinds of arguments, and examples.
 
 use super::Value;
 use super::expression::text_of;
@@ -9,7 +9,7 @@ use tinyspec_ir::ops::ParamKind;
 const VALUES: &str =
     "takes values, which exist while the program runs: pass the tensor, or build it of `arange`, `full` and `eye`";
 
-/// Methods that read or change what only exists at run time, and what to do instead.
+/// Methods on data that only exists at run time, and what to use instead.
 pub(super) const AT_RUN_TIME: &[(&str, &str)] = &[
     ("to_vec", "reads values, which exist only when the function is called: call it on the result, outside"),
     ("item", "reads a value, which exists only when the function is called: call it on the result, outside"),
@@ -46,7 +46,7 @@ pub(super) fn arguments_of(params: &[(&str, ParamKind)]) -> String {
     }
 }
 
-/// What a parameter is.
+/// The kind of a parameter in words.
 pub(super) fn kind_text(kind: ParamKind) -> String {
     let text = match kind {
         ParamKind::tensor => "a tensor or a number",
@@ -78,7 +78,7 @@ fn first_option(kind: ParamKind) -> &'static str {
     }
 }
 
-/// What a parameter of this name mostly is: an example may be copied.
+/// The usual argument for a parameter of this name, since users may copy an example.
 pub(super) fn usual(parameter: &str) -> Option<&'static str> {
     Some(match parameter {
         "eps" => "1e-5",
@@ -109,7 +109,7 @@ pub(super) fn sample(kind: ParamKind) -> String {
     text.to_string()
 }
 
-/// By its looks: an expression may be an argument of this kind.
+/// Whether an expression looks like an argument of this kind.
 pub(super) fn may_be(argument: &Expr, kind: ParamKind) -> bool {
     let is_call_of = |name: &str| match argument {
         Expr::Call(call) => matches!(&*call.func, Expr::Path(path) if path.path.is_ident(name)),
@@ -137,7 +137,7 @@ pub(super) fn may_be(argument: &Expr, kind: ParamKind) -> bool {
     }
 }
 
-/// What was found where an argument of this kind should be.
+/// The text for a value found where an argument of this kind should be.
 pub(super) fn found_text(kind: ParamKind, value: &Value) -> String {
     match (kind, value) {
         (ParamKind::tensors, Value::List(values)) => {
@@ -154,7 +154,7 @@ pub(super) fn found_text(kind: ParamKind, value: &Value) -> String {
     }
 }
 
-/// What to write instead, if that can be told.
+/// What to write instead, if that is known.
 pub(super) fn instead(method: &str, kind: ParamKind, value: &Value, expression: &Expr) -> String {
     let Some(text) = text_of(expression) else { return String::new() };
     let dtype = |name: &str| DType::from_name(name).map(|dtype| format!("DType::{}", dtype.name().to_uppercase()));
@@ -185,7 +185,7 @@ pub(super) fn instead(method: &str, kind: ParamKind, value: &Value, expression: 
     }
 }
 
-/// What the functions of `Tensor` that are no rows of the method table take.
+/// The arguments of `Tensor` functions that are not in the method table.
 pub(super) fn usage(name: &str) -> &'static str {
     match name {
         "zeros" | "ones" => "a shape, as in `Tensor::zeros([B, 64])`",

@@ -1,4 +1,4 @@
-//! `x[i, j]` is no Rust; it is read as `x[(i, j)]`, with the same spans.
+//! `x[i, j]` is not Rust; it is parsed as `x[(i, j)]`, with the same spans.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 

@@ -21,7 +21,7 @@ pub fn expression(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Exp
         syn::Expr::Macro(call) if call.mac.path.is_ident(UNREADABLE) => return None,
         syn::Expr::Index(index) => ExprKind::Element(element(index, diagnostics)?),
         syn::Expr::Unary(unary) => {
-            // The sign belongs to the number: `-128i8` is one, `128i8` is none.
+            // The sign belongs to the number: `-128i8` is valid, `128i8` is not.
             if let (syn::UnOp::Neg(_), syn::Expr::Lit(number)) = (&unary.op, &*unary.expr)
                 && let syn::Lit::Int(_) | syn::Lit::Float(_) = &number.lit
             {
@@ -95,11 +95,11 @@ pub fn expression(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Exp
     Some(Expr { kind, at })
 }
 
-/// What is said of a macro.
+/// The message for a macro.
 pub const NO_MACROS: &str =
     "a kernel calls no macros: write out what it stands for; values are read and printed outside";
 
-/// What is said of Rust's other expressions.
+/// The messages for Rust's other expressions.
 fn refusal(expr: &syn::Expr) -> &'static str {
     match expr {
         syn::Expr::Match(_) => "a kernel has no `match`: write `if … { … } else { … }`",
@@ -127,7 +127,7 @@ fn refuse(at: At, message: &str, diagnostics: &mut Diagnostics) -> Option<Expr> 
     None
 }
 
-/// The value of a block that is nothing but one expression.
+/// The value of a block that consists of one expression.
 fn tail(block: &syn::Block, diagnostics: &mut Diagnostics) -> Option<Expr> {
     match block.stmts.as_slice() {
         [syn::Stmt::Expr(value, None)] => expression(value, diagnostics),

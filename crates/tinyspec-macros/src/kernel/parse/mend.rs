@@ -1,14 +1,15 @@
-//! A body with statements that are no Rust: each is reported and left out, so that it hides no mistake in the others.
+//! Bodies with statements that are not Rust: each is reported and left out, so that it does not hide mistakes in the
+//! others.
 
 use crate::diagnostics::Diagnostics;
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use syn::parse::Parser;
 
-/// What stands for a value that could not be read.
+/// The placeholder for a value that could not be parsed.
 pub const UNREADABLE: &str = "__tinyspec_unreadable";
 
-/// The statements of a body that can be read, and names for those that cannot.
+/// The statements of a body that parse, and `let`s with placeholders for the names of the others.
 pub fn statements(body: &Group, diagnostics: &mut Diagnostics) -> Vec<syn::Stmt> {
     let mended = readable(body.stream(), body.span_close(), diagnostics);
     syn::Block::parse_within.parse2(mended).unwrap_or_default()
@@ -21,7 +22,7 @@ fn readable(body: TokenStream, end: Span, diagnostics: &mut Diagnostics) -> Toke
     pieces(body).into_iter().map(|piece| piece_of(piece, end, diagnostics)).collect()
 }
 
-/// One statement: with what can be read of the blocks inside, or, if that does not help, its error.
+/// One statement, keeping what parses of the blocks inside; if that does not help, its error.
 fn piece_of(piece: Vec<TokenTree>, end: Span, diagnostics: &mut Diagnostics) -> TokenStream {
     let tokens: TokenStream = piece.iter().cloned().collect();
     if syn::Block::parse_within.parse2(tokens.clone()).is_ok() {
@@ -29,7 +30,7 @@ fn piece_of(piece: Vec<TokenTree>, end: Span, diagnostics: &mut Diagnostics) -> 
     }
     let mended: TokenStream = piece.iter().map(|token| with_readable_blocks(token, diagnostics)).collect();
     let Err(error) = syn::Block::parse_within.parse2(mended.clone()) else { return mended };
-    // What is missing at the end has no place of its own.
+    // A token missing at the end has no location.
     let (span, everything) = (error.span(), Span::call_site());
     let is_end = (span.start(), span.end()) == (everything.start(), everything.end());
     diagnostics.error(if is_end { end } else { span }, error.to_string());
@@ -49,7 +50,7 @@ fn with_readable_blocks(token: &TokenTree, diagnostics: &mut Diagnostics) -> Tok
     }
 }
 
-/// Statements by tokens alone: up to a `;`, or to the braces of a loop, an `if` or a block.
+/// Splits statements by tokens alone: up to a `;`, or to the braces of a loop, an `if` or a block.
 fn pieces(body: TokenStream) -> Vec<Vec<TokenTree>> {
     let mut pieces: Vec<Vec<TokenTree>> = vec![vec![]];
     let mut tokens = body.into_iter().peekable();

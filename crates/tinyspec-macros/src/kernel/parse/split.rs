@@ -1,4 +1,5 @@
-//! Where kernels, parameters and bodies begin and end, told by tokens alone: so a mistake in one hides no other.
+//! Finds where kernels, parameters and bodies begin and end by tokens alone, so that a mistake in one does not hide
+//! others.
 
 use super::brackets;
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
@@ -16,7 +17,7 @@ fn is_word(token: Option<&TokenTree>, words: &[&str]) -> bool {
     matches!(token, Some(TokenTree::Ident(word)) if words.iter().any(|known| word == known))
 }
 
-/// The tokens of each kernel of a `uop!`: one begins with what stands before its `fn`.
+/// The tokens of each kernel of a `uop!`, which begins with what precedes its `fn`.
 pub fn kernels(tokens: TokenStream) -> Vec<TokenStream> {
     let tokens: Vec<TokenTree> = brackets::join(tokens).into_iter().collect();
     let is_function = |at: &usize| is_word(tokens.get(*at), &["fn"]);
@@ -35,8 +36,8 @@ pub fn kernels(tokens: TokenStream) -> Vec<TokenStream> {
         .collect()
 }
 
-/// The name of something that is not a kernel but a function of numbers, `fn square(x: f32) -> f32 { … }`. What takes buffers was meant
-/// to be a kernel.
+/// The name, if this is not a kernel but a function of numbers, `fn square(x: f32) -> f32 { … }`. A function that takes
+/// buffers was meant to be a kernel.
 pub fn helper(tokens: &TokenStream) -> Option<Ident> {
     let tokens: Vec<TokenTree> = tokens.clone().into_iter().collect();
     let function = tokens.iter().position(|token| is_word(Some(token), &["fn"]))?;
@@ -75,7 +76,7 @@ fn start(tokens: &[TokenTree], function: usize) -> usize {
     }
 }
 
-/// Where the `<…>` at the end begins, unless it belongs to a type.
+/// The start of the `<…>` at the end, unless it belongs to a type.
 fn dims(tokens: &[TokenTree]) -> Option<usize> {
     let open = tokens.iter().rposition(|token| is_mark(Some(token), '<')).filter(|_| is_mark(tokens.last(), '>'))?;
     let is_type = matches!(open.checked_sub(1).and_then(|at| tokens.get(at)), Some(TokenTree::Ident(_)));
@@ -83,7 +84,7 @@ fn dims(tokens: &[TokenTree]) -> Option<usize> {
     (is_plain && !is_type).then_some(open)
 }
 
-/// How many `<` are open behind each token.
+/// The number of open `<` after each token.
 fn depths(tokens: &[TokenTree]) -> Vec<usize> {
     let mut depth = 0usize;
     let mut depths = Vec::new();
@@ -99,7 +100,7 @@ fn depths(tokens: &[TokenTree]) -> Vec<usize> {
     depths
 }
 
-/// What stands between commas.
+/// The parts between commas.
 pub fn at_commas(tokens: TokenStream) -> Vec<TokenStream> {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut parts = vec![TokenStream::new()];
@@ -115,7 +116,7 @@ pub fn at_commas(tokens: TokenStream) -> Vec<TokenStream> {
     parts
 }
 
-/// The braces of a kernel, behind its parameters: the first ones that are no dim, such as `{N + 1}`.
+/// The braces of a kernel, after its parameters: the first ones that are not a dim such as `{N + 1}`.
 pub fn body_of(tokens: &[TokenTree]) -> Option<usize> {
     let depths = depths(tokens);
     let is_brace = |at: &usize| is_group(tokens.get(*at), Delimiter::Brace);

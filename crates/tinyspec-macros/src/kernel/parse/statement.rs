@@ -7,7 +7,7 @@ use crate::kernel::syntax::*;
 use proc_macro2::Ident;
 use syn::visit::Visit;
 
-/// Refuses attributes, which nothing would read; lints are let through.
+/// Refuses attributes, which would have no effect; lints are allowed.
 struct Attributes<'a>(&'a mut Diagnostics);
 
 impl Visit<'_> for Attributes<'_> {
@@ -16,7 +16,7 @@ impl Visit<'_> for Attributes<'_> {
     }
 }
 
-/// Documentation and lints change nothing, any other attribute would be meant to.
+/// Refuses an attribute unless it is documentation or a lint: any other was meant to have an effect.
 pub fn refuse_attribute(attribute: &syn::Attribute, diagnostics: &mut Diagnostics) {
     if ["doc", "allow", "expect"].iter().all(|name| !attribute.path().is_ident(name)) {
         let message = "an attribute inside a kernel has no effect: `#[cfg(…)]` stands before a whole kernel";
@@ -34,7 +34,7 @@ fn statements(list: &[syn::Stmt], diagnostics: &mut Diagnostics) -> Vec<Statemen
     let read = |statement: &syn::Stmt, diagnostics: &mut Diagnostics| {
         let read = self::statement(statement, diagnostics);
         if read.is_none() && diagnostics.is_empty() {
-            // What is left out changes what the kernel does, so never without a word.
+            // Leaving a statement out changes what the kernel does, so it is always reported.
             diagnostics.error(At::of(statement), "a kernel has no such statement");
         }
         read
@@ -80,7 +80,7 @@ pub fn no_helper(name: &Ident) -> String {
     )
 }
 
-/// The names of a `let` that could not be read.
+/// A `let` that could not be parsed, for its names.
 fn refused(local: &syn::Local) -> Option<Statement> {
     let names = crate::function::trace::names_of(&local.pat);
     (!names.is_empty()).then_some(Statement::Refused(names))
@@ -194,7 +194,7 @@ fn effect(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Statement> 
     }
 }
 
-/// What is said of a value that stands as a statement.
+/// The message for a value used as a statement.
 pub const NOT_USED: &str = "this value is not used: store it or give it a name with `let`";
 
 fn refuse(at: At, message: &str, diagnostics: &mut Diagnostics) -> Option<Statement> {

@@ -1,4 +1,4 @@
-//! Operators: both sides have one dtype, literals take that of their neighbour.
+//! Operators: both operands have one dtype, and a literal takes that of the other operand.
 
 use super::value::written;
 use super::{Tracer, Value};
@@ -8,7 +8,7 @@ use tinyspec_ir::ops;
 use tinyspec_ir::{Builder, DType, NodeId, Op};
 
 impl Tracer<'_> {
-    /// Both values in one dtype.
+    /// Converts both values to one dtype.
     pub fn unify(&mut self, a: Value, a_at: At, b: Value, b_at: At, what: &str, at: At) -> Option<(NodeId, NodeId)> {
         match (self.dtype(a), self.dtype(b)) {
             _ if a == Value::Wrong || b == Value::Wrong => None,
@@ -65,7 +65,7 @@ impl Tracer<'_> {
             Value::Node(node) => self.graph.as_int(node) == Some(0),
             _ => false,
         };
-        // Of data it is 0, as everywhere in the language.
+        // Division of data by zero is 0, as everywhere in the language.
         if matches!(op, BinaryOp::Div | BinaryOp::Rem) && is_zero && is_number(a) && is_number(b) {
             self.error(at, "this divides by 0");
             return Value::Wrong;
@@ -100,7 +100,7 @@ impl Tracer<'_> {
                 let differs = graph.alu(Op::CmpNe, &[a, b]).ok()?;
                 self.not(differs)
             }
-            // With a nan both are false, so this is more than "not less".
+            // With a NaN both are false, so this is not just "not less".
             BinaryOp::Le | BinaryOp::Ge if is_float => {
                 let function = if op == BinaryOp::Le { ops::arithmetic::le } else { ops::arithmetic::ge };
                 function(graph, a, b).ok()
@@ -117,7 +117,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Arithmetic of indices; constants are folded.
+    /// Arithmetic on indices; constants are folded.
     pub fn index_binary(&mut self, op: BinaryOp, a: NodeId, b: NodeId) -> Option<NodeId> {
         let (left, right) = (self.graph.as_int(a), self.graph.as_int(b));
         if let (Some(left), Some(right)) = (left, right) {
@@ -185,7 +185,7 @@ impl Tracer<'_> {
     }
 }
 
-/// Arithmetic of numbers known while the kernel is traced; floored, as in the language.
+/// Arithmetic on numbers known while tracing; division is floored, as in the language.
 fn fold(op: BinaryOp, a: i128, b: i128) -> Option<i128> {
     Some(match op {
         BinaryOp::Add => a.checked_add(b)?,

@@ -1,4 +1,4 @@
-//! Memory: the order of its reads and writes.
+//! The order of loads and stores.
 
 use super::{Tracer, Written};
 use crate::diagnostics::Place as At;
@@ -14,15 +14,15 @@ pub struct Memory {
     pub dims: Vec<NodeId>,
     /// The kernel stores to it.
     pub written: bool,
-    /// The kernel reads it somewhere.
+    /// The kernel loads from it.
     pub read: bool,
-    /// What accesses from here on wait for.
+    /// The effects that later accesses wait for.
     pub writes: Vec<NodeId>,
-    /// What stores from here on wait for, too.
+    /// The loads that later stores wait for as well.
     pub reads: Vec<NodeId>,
 }
 
-/// What happened to each memory up to some point.
+/// The pending effects on each memory at some point.
 pub type State = Vec<(Vec<NodeId>, Vec<NodeId>)>;
 
 /// Ranges that a node depends on and that nothing below it closes.
@@ -63,7 +63,7 @@ impl Tracer<'_> {
         self.memories.len() - 1
     }
 
-    /// A buffer of the kernel's own.
+    /// A buffer that the kernel declares.
     pub fn own_memory(
         &mut self,
         name: String,
@@ -84,7 +84,7 @@ impl Tracer<'_> {
         self.memories.iter().map(|memory| (memory.writes.clone(), memory.reads.clone())).collect()
     }
 
-    /// Everything since `before` is now behind one node: the End of a loop, or a barrier.
+    /// Replaces all effects since `before` by one node: the End of a loop, or a barrier.
     pub fn behind(&mut self, before: &State, all: &[NodeId]) {
         for (position, memory) in self.memories.iter_mut().enumerate() {
             let (writes, reads) = before.get(position).cloned().unwrap_or_default();
@@ -97,11 +97,12 @@ impl Tracer<'_> {
         }
     }
 
-    /// The element that an access goes to, once everything before it is done. `beside` are the other sources.
+    /// The address of an access, ordered after everything that it must wait for. `beside` are the access's other
+    /// sources.
     fn place(&mut self, memory: usize, indices: &[NodeId], beside: &[NodeId], op: Op) -> Option<NodeId> {
         let is_store = op != Op::Load;
         let Memory { node, written, read, writes, reads, .. } = &self.memories[memory];
-        // What is done again has done something else by then.
+        // Repeating these has another effect.
         let counts = *read || op == Op::AtomicAdd;
         let mut roots = indices.to_vec();
         roots.extend(beside);
@@ -144,8 +145,8 @@ impl Tracer<'_> {
         self.graph.add(Op::Index, &sources, Arg::None).ok()
     }
 
-    /// Loops that an index tells apart, whatever the dims turn out to be: a quotient or a condition may become a number once
-    /// they are known, and what depended on a loop by it alone would happen once.
+    /// The loops on which an index depends whatever the dims turn out to be. A quotient or a condition may fold to a
+    /// number once they are known; an access that depended on a loop only through it would then happen once.
     fn told_apart(&self, index: NodeId) -> Vec<NodeId> {
         let (mut found, mut twice): (Vec<NodeId>, Vec<NodeId>) = (vec![], vec![]);
         let mut pending = vec![index];
@@ -174,12 +175,12 @@ impl Tracer<'_> {
         found
     }
 
-    /// The loop runs no time for some dims, or in some iteration of the loops around it.
+    /// Whether the loop may run zero times for some dims, or in some iteration of the loops around it.
     fn may_be_empty(&self, range: NodeId) -> bool {
         self.graph.props(self.graph.source(range, 0)).interval.int().is_none_or(|(least, _)| least < 1)
     }
 
-    /// A read; outside of `gate` it is `otherwise` (or 0).
+    /// A load; where `gate` is false its value is `otherwise` (or 0).
     pub fn load(
         &mut self,
         memory: usize,
@@ -189,7 +190,7 @@ impl Tracer<'_> {
     ) -> Option<NodeId> {
         let beside: Vec<NodeId> = gate.into_iter().chain(otherwise).collect();
         let place = self.place(memory, indices, &beside, Op::Load)?;
-        // What was read under fewer conditions is still known.
+        // A value loaded under fewer conditions is still available.
         let known = self.reads.get(&place).into_iter().flatten();
         if let Some(&(_, load)) =
             known.into_iter().find(|(gates, _)| otherwise.is_none() && self.gates.starts_with(gates))
@@ -214,7 +215,7 @@ impl Tracer<'_> {
         Some(load)
     }
 
-    /// A write, or an addition to what is there.
+    /// A store or an atomic addition.
     pub fn store(
         &mut self,
         op: Op,
@@ -234,7 +235,7 @@ impl Tracer<'_> {
         Some(store)
     }
 
-    /// Something happens here.
+    /// Records an effect.
     pub fn effect(&mut self, node: NodeId) {
         match self.loops.last_mut() {
             Some(open) => open.effects.push(node),
@@ -242,7 +243,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Notes where an access was written.
+    /// Records where an access was written.
     pub fn locate(&mut self, node: NodeId, at: At, indices: Vec<At>, memory: usize) {
         if self.doubts > 0 {
             return;

@@ -1,4 +1,4 @@
-//! Expressions: literals take the dtype of their neighbours, nothing else is converted by itself.
+//! Expressions: a literal takes the dtype of the other operand; nothing else is converted implicitly.
 
 use super::value::written;
 use super::{Binding, Tracer, Value, overflow};
@@ -18,7 +18,7 @@ impl Tracer<'_> {
         value
     }
 
-    /// `None` once a mistake was reported.
+    /// `None` after a reported mistake.
     fn try_expression(&mut self, expr: &Expr) -> Option<Value> {
         Some(match &expr.kind {
             ExprKind::Int(number, None) => Value::Int(*number),
@@ -44,7 +44,8 @@ impl Tracer<'_> {
                 return self.unary(*op, traced, value.at);
             }
             ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b) => {
-                // The right side is only asked for where the left one does not decide, so its reads are gated by it.
+                // The right operand is only evaluated if the left one does not decide, so its loads are gated by the
+                // left one.
                 let left = self.expression(a);
                 let Some(left) = self.condition(left, a.at) else {
                     self.in_doubt(|tracer| tracer.look_at([&**b]));
@@ -148,7 +149,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// The indices of an element, one for each axis.
+    /// The indices of an element, one per axis.
     pub fn indices(&mut self, memory: usize, element: &Element) -> Option<Vec<NodeId>> {
         let (name, rank) = (self.memories[memory].name.clone(), self.memories[memory].dims.len());
         let mut nodes = Vec::new();
@@ -187,7 +188,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// What has no elements.
+    /// Refuses indexing into something without elements.
     pub fn refuse_buffer(&mut self, binding: Option<Binding>, element: &Element) {
         match binding {
             Some(Binding::Wrong) => {}
@@ -212,7 +213,7 @@ impl Tracer<'_> {
         Some(load)
     }
 
-    /// In `unsafe`, an access looks at run time whether it is inside.
+    /// In `unsafe`, an access checks its bounds at run time.
     pub fn guarded(&mut self, memory: usize, indices: &[NodeId], gate: Option<NodeId>) -> Option<NodeId> {
         if self.unsafe_depth == 0 {
             return gate;
@@ -224,7 +225,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// All indices are inside their axes, as exact numbers.
+    /// The condition that all indices are within their axes, in exact arithmetic.
     fn inside(&mut self, memory: usize, indices: &[NodeId]) -> Option<NodeId> {
         let mut conditions = Vec::new();
         for (&index, dim) in indices.iter().zip(self.memories[memory].dims.clone()) {
@@ -334,7 +335,7 @@ impl Tracer<'_> {
     }
 }
 
-/// Rust's way to write a constant.
+/// Whether the name is written like a Rust constant.
 fn is_in_capitals(name: &str) -> bool {
     name.chars().all(|letter| letter.is_uppercase() || letter.is_numeric() || letter == '_')
 }

@@ -1,4 +1,4 @@
-//! Functions of one element.
+//! Elementwise functions.
 
 use super::value::written;
 use super::{Binding, Tracer, Value};
@@ -8,7 +8,7 @@ use proc_macro2::Ident;
 use tinyspec_ir::ops::{self, MethodArg};
 use tinyspec_ir::{Arg, Builder, DType, Op};
 
-/// Functions of the language: those of the method table that work on one element, and how many values they take.
+/// Functions of the language: the elementwise rows of the method table, and their numbers of arguments.
 const FUNCTIONS: &[(&str, &str, usize)] = &[
     ("exp", "exp", 1),
     ("exp2", "exp2", 1),
@@ -81,7 +81,7 @@ impl Tracer<'_> {
         let known = FUNCTIONS.iter().find(|(known, ..)| *known == text);
         if known.is_none() && !is_own && !is_refused {
             self.unknown_function(name);
-            // A buffer is no value, but that is not the mistake here.
+            // A buffer is not a value, but that is not the mistake here.
             let is_buffer = |expr: &&Expr| {
                 let ExprKind::Name(name) = &expr.kind else { return false };
                 matches!(self.lookup(&name.to_string()), Some(Binding::Memory(_) | Binding::Registers { .. }))
@@ -132,7 +132,7 @@ impl Tracer<'_> {
             return None;
         }
         if dtype == DType::Index {
-            // Indices stay in the form that can be reasoned about.
+            // Indices keep the form that verification understands.
             let node = match (method, nodes.as_slice()) {
                 ("maximum", &[a, b]) => self.graph.alu(Op::Max, &[a, b]).ok()?,
                 ("minimum", &[a, b]) => {
@@ -158,7 +158,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// `custom("code", value, a, b)`: the value, by code in the language of the device's compiler.
+    /// `custom("code", value, a, b)`: a value computed by code in the language of the device's compiler.
     fn custom(&mut self, arguments: &[Expr], at: At) -> Option<Value> {
         let (code, values) = match arguments {
             [Expr { kind: ExprKind::Text(code), .. }, values @ ..] if !values.is_empty() => (code, values),

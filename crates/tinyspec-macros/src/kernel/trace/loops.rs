@@ -1,4 +1,4 @@
-//! Loops: what runs in them, and the variables that go from one iteration to the next.
+//! Loops: their bodies and their loop-carried variables.
 
 use super::effects::State;
 use super::reduction::Accumulator;
@@ -14,27 +14,27 @@ pub struct OpenLoop {
     /// `None` once it is unrolled.
     pub range: Option<NodeId>,
     pub effects: Vec<NodeId>,
-    /// Of a reduce loop.
+    /// The accumulators of a reduce loop.
     pub accumulators: Vec<Accumulator>,
-    /// Number of conditions around the loop.
+    /// The number of conditions around the loop.
     pub gates: usize,
     before: State,
-    /// Variables that its iterations hand on, and the registers that hold them.
+    /// Loop-carried variables, and the registers that hold them.
     carried: Vec<(usize, usize)>,
 }
 
-/// How often a loop runs.
+/// The bounds of a loop.
 #[derive(Clone, Copy)]
 pub struct Bounds {
     pub trips: NodeId,
     pub first: Option<NodeId>,
-    /// Once, for the mistakes inside: its variable has no value.
+    /// The bounds are wrong: the body is traced once for its mistakes, and the variable has no value.
     pub is_wrong: bool,
 }
 
-/// Nodes of the largest kernel that loops are unrolled in.
+/// The most nodes of a kernel in which loops are unrolled.
 const LARGEST: usize = 1 << 16;
-/// More than this is no unrolling any more.
+/// The most iterations of an unrolled loop.
 const UNROLLED: i128 = 64;
 
 impl Tracer<'_> {
@@ -93,7 +93,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// A grid is one space: nothing but names between its loops.
+    /// Grid loops form one index space, so only `let`s may separate them.
     fn check_nest(&mut self, body: &Block) {
         let is_global = |statement: &Statement| matches!(statement, Statement::For { kind: LoopKind::Global, .. });
         if !body.statements.iter().any(is_global) {
@@ -120,7 +120,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Number of trips, and the first value.
+    /// The trip count and the first value.
     pub fn bounds(&mut self, start: Option<&Expr>, end: &Expr, parallel: bool) -> Bounds {
         match self.try_bounds(start, end, parallel) {
             Some((trips, first)) => Bounds { trips, first, is_wrong: false },
@@ -144,7 +144,7 @@ impl Tracer<'_> {
         Some((minus, Some(first)))
     }
 
-    /// Bounds of parallel loops are known before the kernel runs; those of others may depend on the loops around.
+    /// Bounds of parallel loops must be known before the kernel runs; those of others may depend on enclosing loops.
     fn may_bound(&mut self, bound: NodeId, at: At, parallel: bool) -> bool {
         if self.graph.props(bound).value.is_some() {
             return true;
@@ -161,7 +161,7 @@ impl Tracer<'_> {
         false
     }
 
-    /// Opens a loop and binds its variable. `assigned` names what its body assigns.
+    /// Opens a loop and binds its variable. `assigned` are the names that its body assigns.
     pub fn open(&mut self, kind: LoopKind, bounds: Bounds, variable: &Ident, assigned: &[String]) {
         let mut carried = Vec::new();
         if kind == LoopKind::Serial {
@@ -174,7 +174,7 @@ impl Tracer<'_> {
                 let Some(register) = self.own_memory(name, AddrSpace::Reg, dtype, vec![], at) else { continue };
                 let outside = self.loops.last().map_or(self.effects.len(), |open| open.effects.len());
                 self.store(Op::Store, register, &[], value, None);
-                // Readers of the register depend on this Store; by itself it is not an effect of the kernel.
+                // Loads from the register depend on this Store; it is not an effect of the kernel by itself.
                 match self.loops.last_mut() {
                     Some(open) => open.effects.truncate(outside),
                     None => self.effects.truncate(outside),
@@ -204,7 +204,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Variables behind names, an element of a Reg buffer each.
+    /// The variables that these names refer to; a Reg buffer has one per element.
     fn outer_variables(&self, names: &[String]) -> Vec<usize> {
         let mut found = Vec::new();
         for name in names {
@@ -219,7 +219,7 @@ impl Tracer<'_> {
         found
     }
 
-    /// An index is kept as i64.
+    /// The value in a dtype that memory holds: an index is stored as i64.
     pub fn storable(&mut self, value: NodeId) -> NodeId {
         if self.graph.dtype(value) != DType::Index {
             return value;
@@ -228,7 +228,7 @@ impl Tracer<'_> {
         cast.unwrap_or_else(|error| unreachable!("{error}"))
     }
 
-    /// The variable takes the value of its register.
+    /// Loads the variable's value from its register.
     pub fn read_back(&mut self, number: usize, memory: usize) {
         if let Some(value) = self.load(memory, &[], None, None) {
             self.set_loaded(number, value);
@@ -282,7 +282,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// A copy of the body for each trip.
+    /// Traces a copy of the body for each iteration.
     pub fn unrolled(&mut self, variable: &Ident, start: Option<&Expr>, end: &Expr, body: &mut dyn FnMut(&mut Self)) {
         let mut number = |bound: &Expr| {
             let value = self.expression(bound);
@@ -298,7 +298,7 @@ impl Tracer<'_> {
         };
         let first = start.map_or(Some(0), &mut number);
         let (Some(first), Some(end_value)) = (first, number(end)) else {
-            // Once, for the mistakes inside.
+            // Once, for its mistakes.
             self.scopes.push(Default::default());
             self.bind(variable, Binding::Wrong);
             body(self);

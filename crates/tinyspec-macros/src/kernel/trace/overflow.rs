@@ -1,17 +1,18 @@
-//! Indices whose arithmetic may leave an i64, such as `at[i] as usize * STRIDE`: they are outside of every axis, and as
-//! machine code wraps, the condition of an access has to say so.
+//! Indices whose arithmetic may overflow an i64, such as `at[i] as usize * STRIDE`. In exact arithmetic they are out of
+//! bounds, but machine code wraps, so the condition of the access has to exclude them.
 
 use std::collections::{HashMap, HashSet};
 use tinyspec_ir::{Builder, Const, DType, Graph, NodeId, Op};
 
-/// Sums stay below it, so that none of two of them wraps.
+/// A bound for sums, so that the sum of two of them does not wrap.
 const FAR: i128 = 1 << 62;
-/// Every i64 is within it.
+/// The magnitude of every i64 is within this.
 const ANY: i128 = 1 << 63;
-/// No axis in memory is longer.
+/// No axis is longer.
 const LONGEST: i128 = 1 << 48;
 
-/// What has to hold for this index to be what exact arithmetic gives, or outside of every axis; nothing where bounds prove it.
+/// Conditions under which this index equals the result of exact arithmetic or is out of bounds; empty if bounds prove
+/// it.
 pub(super) fn conditions(graph: &mut Graph, index: NodeId) -> Vec<NodeId> {
     let mut search = Search { graph, bounds: HashMap::new(), seen: HashSet::new(), conditions: Vec::new() };
     search.compared(index);
@@ -26,7 +27,8 @@ struct Search<'g> {
 }
 
 impl Search<'_> {
-    /// The index is compared with the ends of an axis: one i64 and a little more wraps to where no axis reaches.
+    /// The index is compared with the ends of an axis: a sum that exceeds an i64 by little wraps to a value outside
+    /// every axis.
     fn compared(&mut self, index: NodeId) {
         let mut terms = self.terms(index);
         terms.sort_by_key(|&term| self.magnitude(term));
@@ -44,7 +46,7 @@ impl Search<'_> {
         }
     }
 
-    /// The index is computed without overflow, and is at most so far from 0.
+    /// Demands that the index is computed without overflow and its magnitude is at most `limit`.
     fn within(&mut self, index: NodeId, limit: i128) {
         if self.graph.dtype(index) != DType::Index || !self.seen.insert((index, limit)) {
             return;
@@ -108,7 +110,7 @@ impl Search<'_> {
         }
     }
 
-    /// `limit / |b|`, for a b of 0 as for one of 1.
+    /// `limit / |b|`, with a `b` of 0 treated as 1.
     fn quotient(&mut self, limit: i128, b: NodeId) -> Option<NodeId> {
         let size = match self.bounds(b).0 {
             0.. => b,
@@ -146,7 +148,7 @@ impl Search<'_> {
         terms
     }
 
-    /// A number that no index holds is negative as one.
+    /// Whether the value is a u64, whose upper half is negative as an index.
     fn is_u64(&self, value: NodeId) -> bool {
         let is_cast = self.graph.op(value) == Op::Cast;
         is_cast && self.graph.props(self.graph.sources(value)[0]).interval.int().is_some_and(|(_, high)| high >= ANY)
@@ -157,7 +159,7 @@ impl Search<'_> {
         low.saturating_abs().max(high.saturating_abs())
     }
 
-    /// Of the exact value.
+    /// Bounds of the exact value.
     fn bounds(&mut self, value: NodeId) -> (i128, i128) {
         if let Some(&known) = self.bounds.get(&value) {
             return known;

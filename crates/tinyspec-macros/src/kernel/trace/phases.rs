@@ -1,6 +1,6 @@
-//! Local loops with barriers: the nest of loops is cut at its barriers, so that no iteration starts a phase before all
-//! have ended the one before. What an iteration keeps from one phase to the next is computed again where that is only
-//! arithmetic, and else kept in a cell of its own, in local memory.
+//! Local loops with barriers: the loop nest is split at its barriers, so that no iteration starts a phase before all
+//! have finished the previous one. A value that is live across a barrier is rematerialised if it is only arithmetic,
+//! and otherwise spilled to local memory, to one cell for each iteration.
 
 use super::loops::Bounds;
 use super::{Binding, Tracer, Value};
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{AddrSpace, Arg, Builder, DType, NodeId, Op};
 
-/// Local loops that contain each other directly.
+/// A perfect nest of local loops.
 struct Nest<'a> {
     loops: Vec<(&'a Ident, Bounds)>,
 }
@@ -36,7 +36,7 @@ impl Tracer<'_> {
         self.barrier();
     }
 
-    /// Statements of the innermost loop; `later` are names that are needed behind them.
+    /// Statements of the innermost loop; `later` are the names that are live after them.
     fn phased(&mut self, nest: &Nest, statements: &[Statement], later: &[String]) {
         let mut begin = 0;
         for (position, statement) in statements.iter().enumerate() {
@@ -46,7 +46,7 @@ impl Tracer<'_> {
             let mut needed = mentioned(&statements[position..]);
             needed.extend_from_slice(later);
             self.phase(nest, &statements[begin..position], &needed);
-            // Where the nest is cut, its members wait for each other.
+            // A barrier where the nest is split.
             self.barrier();
             begin = position + 1;
             let mut needed = mentioned(&statements[begin..]);
@@ -95,7 +95,7 @@ impl Tracer<'_> {
         self.phase(nest, &statements[begin..], later);
     }
 
-    /// All effects up to here are done before any that follows.
+    /// A barrier: all effects so far are done before any that follow.
     pub fn barrier(&mut self) {
         let mut before: Vec<NodeId> = self.loops.last().map_or(&self.effects, |open| &open.effects).clone();
         for memory in &self.memories {
@@ -119,7 +119,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Statements without barriers, in loops of their own.
+    /// Statements without barriers, in their own loops.
     fn phase(&mut self, nest: &Nest, statements: &[Statement], later: &[String]) {
         if statements.is_empty() {
             return;
@@ -181,7 +181,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// What a name of one phase stands for in the next ones.
+    /// The binding of a name in the phases that follow.
     fn keep(&mut self, name: &str, binding: Binding, nest: &Nest, ranges: &[NodeId], at: At) -> Binding {
         let number = match binding {
             Binding::Variable(number) => number,

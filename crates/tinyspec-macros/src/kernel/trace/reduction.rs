@@ -1,15 +1,15 @@
-//! Reduce loops: variables only take up values, so their order is free.
+//! Reduce loops: variables only accumulate, so the order of iterations is free.
 
 use super::{Tracer, Value};
 use crate::diagnostics::Place as At;
 use crate::kernel::syntax::*;
 use tinyspec_ir::{Arg, Axes, Builder, Const, DType, NodeId, Op};
 
-/// A variable that a reduce loop accumulates into.
+/// An accumulator of a reduce loop.
 #[derive(Clone)]
 pub struct Accumulator {
     pub variable: usize,
-    /// What it accumulates with, and the values so far; a least value is the complement of the greatest complement.
+    /// The step and the values so far. A minimum is accumulated as the complement of the maximum of complements.
     so_far: Option<(Step, NodeId)>,
 }
 
@@ -38,7 +38,7 @@ impl Accumulator {
 }
 
 impl Tracer<'_> {
-    /// The variable is being accumulated by the innermost loop.
+    /// Whether the innermost loop accumulates into this variable.
     pub fn is_accumulating(&self, variable: usize) -> bool {
         let open = self.loops.iter().rev().filter(|open| open.kind == LoopKind::Reduce);
         open.flat_map(|open| &open.accumulators).any(|other| other.variable == variable)
@@ -84,7 +84,7 @@ impl Tracer<'_> {
         self.graph.alu(Op::Mul, &[node, minus]).ok()
     }
 
-    /// Reverses the order of all values: so a least value is a greatest one.
+    /// Reverses the order of all values, so that a minimum becomes a maximum.
     fn complement(&mut self, node: NodeId) -> Option<NodeId> {
         let dtype = self.graph.dtype(node);
         if dtype.is_float() {
@@ -135,7 +135,7 @@ impl Tracer<'_> {
         self.graph.constant(value)
     }
 
-    /// The loop is over: its variables get their totals. Gives the Reduces.
+    /// Ends the loop: its accumulators become Reduces, which are returned.
     pub fn reduce(&mut self, range: NodeId, accumulators: Vec<Accumulator>, gates: usize, at: At) -> Vec<NodeId> {
         debug_assert!(self.gates.len() >= gates);
         let mut reduces = Vec::new();
@@ -173,7 +173,7 @@ impl Tracer<'_> {
         reduces
     }
 
-    /// What a variable starts from without changing the total; +0 counts for a sum.
+    /// The identity element if the variable starts from it; +0 counts for a sum.
     fn constant_identity(&mut self, step: Step, dtype: DType) -> Option<Const> {
         match step {
             Step::Min => Some(match dtype.int_range() {
@@ -201,7 +201,7 @@ impl Tracer<'_> {
         self.graph.add(Op::Cast, &[value], Arg::DType(dtype)).ok()
     }
 
-    /// A variable is read while it is accumulated.
+    /// Refuses a read of an accumulator inside its loop.
     pub fn refuse_partial(&mut self, name: &str, at: At) {
         let message = format!(
             "`{name}` has no value inside of the reduce loop that accumulates it: read it after the loop, or use `serial`"

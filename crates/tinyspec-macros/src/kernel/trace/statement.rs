@@ -8,7 +8,7 @@ use crate::kernel::syntax::*;
 use proc_macro2::Ident;
 use tinyspec_ir::{AddrSpace, Builder, DType, NodeId, Op, ops};
 
-/// A Reg buffer has at most this many elements.
+/// The most elements of a Reg buffer.
 const REGISTERS: i64 = 256;
 
 impl Tracer<'_> {
@@ -82,7 +82,7 @@ impl Tracer<'_> {
                 if dtype == DType::Index { self.index(value, expr.at) } else { self.of_dtype(value, dtype, expr.at) };
             value = node.map_or(Value::Wrong, Value::Node);
         } else if mutable {
-            // What changes is not a literal any more.
+            // A mutable variable is no longer a literal.
             value = self.node(value).map_or(Value::Wrong, Value::Node);
         }
         if value == Value::Wrong {
@@ -194,7 +194,7 @@ impl Tracer<'_> {
             Some(op) => self.binary(op, old, target, new, expr.at, at),
             None => new,
         };
-        // What was wrong once stays so: its dtype may be another.
+        // A variable that was wrong stays wrong, since its dtype is unknown.
         let node = self.dtype(old).and_then(|dtype| match dtype {
             DType::Index => self.index(new, expr.at),
             dtype => self.of_dtype(new, dtype, expr.at),
@@ -223,7 +223,7 @@ impl Tracer<'_> {
         self.store_located(Op::Store, memory, element, &indices, value, gate);
     }
 
-    /// What goes to an element; in place of a wrong value anything, as the element is looked at too.
+    /// The stored value; a placeholder for a wrong one, since the element is checked too.
     fn stored(&mut self, value: Value, dtype: DType, at: At) -> NodeId {
         let node = self.of_dtype(value, dtype, at);
         node.unwrap_or_else(|| self.graph.constant(tinyspec_ir::Const::int(dtype, 0)))
@@ -299,7 +299,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// What a condition decides: effects get it as their gate, variables are chosen by it.
+    /// A branch: effects get the condition as their gate, and variables are selected by it.
     fn branch(&mut self, condition: &Expr, then: &Block, otherwise: Option<&Block>) {
         let value = self.expression(condition);
         let values = |tracer: &Self| -> Vec<Value> { tracer.variables.iter().map(|variable| variable.value).collect() };
@@ -334,7 +334,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// The condition could not be traced: what the branches change is wrong.
+    /// The branches of a condition that could not be traced: variables that they change are wrong.
     fn branch_in_doubt(&mut self, then: &Block, otherwise: Option<&Block>, before: &[Value]) {
         for block in [Some(then), otherwise].into_iter().flatten() {
             self.in_doubt(|tracer| tracer.block(block));

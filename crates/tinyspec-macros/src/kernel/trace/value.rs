@@ -1,4 +1,4 @@
-//! Values while they are traced: literals have no dtype before they meet one.
+//! Values during the trace: a literal has no dtype until it is used with another operand.
 
 use super::Tracer;
 use crate::diagnostics::Place as At;
@@ -6,9 +6,9 @@ use tinyspec_ir::{Arg, Builder, Const, DType, NodeId, Op};
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Value {
-    /// A number that takes the dtype of its neighbour.
+    /// An integer literal, which takes the dtype of the other operand.
     Int(i128),
-    /// As above, among floats.
+    /// The same for a float literal.
     Float(f64),
     Node(NodeId),
     /// Its mistake is reported already.
@@ -21,7 +21,7 @@ pub struct Variable {
     pub name: String,
     pub value: Value,
     pub mutable: bool,
-    /// Number of loops around its declaration.
+    /// The number of loops around its declaration.
     pub depth: usize,
 }
 
@@ -36,7 +36,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// The dtype, where it is known.
+    /// The dtype, if known.
     pub fn dtype(&self, value: Value) -> Option<DType> {
         match value {
             Value::Node(node) => Some(self.graph.dtype(node)),
@@ -44,7 +44,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// What to write instead of a constant from outside where a float of this dtype is wanted.
+    /// Help for an outer constant where a float of this dtype is expected.
     pub fn help_for_constant(&self, value: Value, wanted: DType) -> Option<String> {
         let Value::Node(node) = value else { return None };
         if !wanted.is_float() {
@@ -59,7 +59,7 @@ impl Tracer<'_> {
         ))
     }
 
-    /// How a value is named in messages.
+    /// The value's kind, for messages.
     pub fn kind(&self, value: Value) -> String {
         match value {
             Value::Int(_) => "an integer".into(),
@@ -69,7 +69,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// The value as `dtype`; literals take it, anything else must have it.
+    /// The value in `dtype`; a literal takes it, anything else must have it.
     pub fn of_dtype(&mut self, value: Value, dtype: DType, at: At) -> Option<NodeId> {
         let constant = match value {
             Value::Wrong => return None,
