@@ -1,6 +1,6 @@
 //! Atomic replacement of files, with several writers, and if a writer is killed at any point.
 //!
-//! Contents go into a draft beside the file, which is renamed once it is complete. A writer holds a lock on its draft, so a
+//! Contents go into a draft next_to the file, which is renamed once it is complete. A writer holds a lock on its draft, so a
 //! draft without one belongs to a process that is gone, and the next writer in the folder removes it.
 
 use std::fs::{self, File, OpenOptions};
@@ -36,7 +36,7 @@ pub(crate) fn replace(path: &Path, contents: &[u8], durability: Durability) -> R
         Err(error) => return Err(error),
     };
     let target = followed(path);
-    let mut draft = Draft::beside(&target)?;
+    let mut draft = Draft::next_to(&target)?;
     if let Some(old) = old {
         draft.file.set_permissions(old.permissions())?;
     }
@@ -97,7 +97,7 @@ struct Draft {
 }
 
 impl Draft {
-    fn beside(target: &Path) -> Result<Draft> {
+    fn next_to(target: &Path) -> Result<Draft> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         if target.file_name().is_none() {
             return Err(Error::new(ErrorKind::InvalidInput, "it names no file"));

@@ -202,7 +202,7 @@ impl Graph {
     ///
     /// # Errors
     /// What [`derive()`] refuses.
-    pub fn add_apart(&mut self, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
+    pub fn add_unmerged(&mut self, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
         self.push(op, sources, arg)
     }
 
@@ -341,7 +341,7 @@ impl Graph {
     }
 
     /// Hash of the graph below `root` itself: two nodes that are equal but were added apart
-    /// ([`Graph::add_apart`]) differ from one node used twice. It does not depend on how nodes are numbered.
+    /// ([`Graph::add_unmerged`]) differ from one node used twice. It does not depend on how nodes are numbered.
     pub fn structural_hash(&self, root: NodeId) -> ContentHash {
         const OPEN: u32 = u32::MAX;
         let mut hasher = ContentHasher::default();

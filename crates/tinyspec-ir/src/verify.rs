@@ -8,23 +8,23 @@ mod arithmetic;
 mod barriers;
 mod bounds;
 mod conditions;
+mod conflicts;
+mod hand_written;
 mod kernel;
 mod linear;
 mod machine;
-mod meetings;
 mod order;
 mod schedule;
 mod tensor;
 mod threads;
-mod written;
 
 pub use barriers::barriers;
+pub use hand_written::hand_written;
 pub use kernel::{loops, ranges, tiles};
 pub use linear::linear;
 pub use machine::machine;
 pub use schedule::schedule;
 pub use tensor::tensor;
-pub use written::written;
 
 use crate::{Error, ErrorKind, Graph, NodeId, Result};
 

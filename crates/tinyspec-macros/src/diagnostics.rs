@@ -68,7 +68,7 @@ pub fn ident(text: &str) -> Ident {
 pub struct Diagnostics {
     errors: Vec<(Place, String)>,
     /// Expressions whose error is reported here; rustc would report them a second time.
-    spoken_for: HashSet<(usize, usize, usize, usize)>,
+    left_out: HashSet<(usize, usize, usize, usize)>,
     /// Expressions that the typed copy rewrites.
     adapted: HashMap<(usize, usize, usize, usize), Adaptation>,
 }
@@ -110,13 +110,13 @@ impl Diagnostics {
 
     /// Reports a mistake in an expression that rustc would not accept either: the typed copy leaves it out.
     pub fn error_instead_of_rustc(&mut self, expression: &impl ToTokens, place: Place, message: impl Into<String>) {
-        self.spoken_for.insert(Place::of(expression).key());
+        self.left_out.insert(Place::of(expression).key());
         self.error(place, message);
     }
 
     /// An expression that is wrong because a part of it is: the typed copy leaves out the whole.
     pub fn leave_out(&mut self, expression: &impl ToTokens) {
-        self.spoken_for.insert(Place::of(expression).key());
+        self.left_out.insert(Place::of(expression).key());
     }
 
     /// Adds what another pass found.
@@ -124,7 +124,7 @@ impl Diagnostics {
         for (place, message) in other.errors {
             self.error(place, message);
         }
-        self.spoken_for.extend(other.spoken_for);
+        self.left_out.extend(other.left_out);
         self.adapted.extend(other.adapted);
     }
 
@@ -162,7 +162,7 @@ impl Diagnostics {
 
     /// What the typed copy leaves out, without the errors.
     pub fn without_errors(&self) -> Diagnostics {
-        Diagnostics { errors: vec![], spoken_for: self.spoken_for.clone(), adapted: self.adapted.clone() }
+        Diagnostics { errors: vec![], left_out: self.left_out.clone(), adapted: self.adapted.clone() }
     }
 
     /// The number of mistakes.
@@ -171,8 +171,8 @@ impl Diagnostics {
     }
 
     /// Whether the typed copy leaves this expression out.
-    pub fn is_spoken_for(&self, expression: &impl ToTokens) -> bool {
-        !self.spoken_for.is_empty() && self.spoken_for.contains(&Place::of(expression).key())
+    pub fn is_left_out(&self, expression: &impl ToTokens) -> bool {
+        !self.left_out.is_empty() && self.left_out.contains(&Place::of(expression).key())
     }
 
     /// Whether nothing was found.

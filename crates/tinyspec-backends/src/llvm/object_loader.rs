@@ -13,7 +13,7 @@ use object::LittleEndian;
 use object::elf::{self, FileHeader64, Rela64, SectionHeader64, Sym64};
 use object::read::elf::{FileHeader, Rela, SectionHeader, SectionTable, Sym, SymbolTable};
 use object::read::{SectionIndex, SymbolIndex};
-use relocate::{Place, relocate};
+use relocate::{Operands, relocate};
 use std::collections::HashMap;
 
 /// Why an object cannot be loaded.
@@ -309,7 +309,7 @@ fn apply(
         let symbol = SymbolIndex(relocation.r_sym(ENDIAN, false) as usize);
         let kind = relocation.r_type(ENDIAN, false);
         let thunk = addresses.layout.thunks.get(&symbol).map(|thunk| addresses.base + *thunk as u64);
-        let place = Place {
+        let place = Operands {
             address: addresses.base + (start + offset) as u64,
             symbol: if symbol.0 == 0 { 0 } else { addresses.of(symbol)? },
             thunk,

@@ -74,7 +74,7 @@ fn symbolic_plan_over(
     let (graph, outputs) = simplified(graph, outputs, device)?;
     let (mut apart, mut failures) = (FxHashSet::default(), Vec::new());
     loop {
-        let schedule = rangeify::rangeify_apart(&graph, &outputs, device.target(), &apart)?;
+        let schedule = rangeify::rangeify_unfused(&graph, &outputs, device.target(), &apart)?;
         let schedule = passes::run_on_schedule(passes::SCHEDULE, schedule, wanted)?;
         if profile::shows(Level::Stages) {
             tinyspec_backends::tell!("{}", schedule.explain(&graph));

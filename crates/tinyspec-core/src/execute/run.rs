@@ -53,7 +53,7 @@ pub(in crate::execute) fn realize_part(nodes: &[Arc<Node>]) -> Result<()> {
 fn realize_with<'a>(roots: &'a [Arc<Node>], states: &'a [Arc<Node>], unrequested: Option<Unrequested>) -> Result<()> {
     // One root is the common case, and needs no map.
     if let ([root], []) = (roots, states) {
-        return if root.is_realized() { Ok(()) } else { realize_apart(vec![root.clone()], vec![], unrequested) };
+        return if root.is_realized() { Ok(()) } else { realize_distinct(vec![root.clone()], vec![], unrequested) };
     }
     let mut known: FxHashMap<ContentHash, &Arc<Node>> = FxHashMap::default();
     let mut twins: Vec<(&Arc<Node>, &Arc<Node>)> = Vec::new();
@@ -70,7 +70,7 @@ fn realize_with<'a>(roots: &'a [Arc<Node>], states: &'a [Arc<Node>], unrequested
         }
         distinct
     };
-    let (pending, beside) = (distinct(roots), distinct(states));
+    let (pending, next_states) = (distinct(roots), distinct(states));
     // Equal nodes may have been computed from different tensors.
     let mut histories = Vec::with_capacity(twins.len());
     for &(twin, first) in &twins {
@@ -78,7 +78,7 @@ fn realize_with<'a>(roots: &'a [Arc<Node>], states: &'a [Arc<Node>], unrequested
         histories.push(if is_same { None } else { History::of_tensor(twin)? });
     }
     if !pending.is_empty() {
-        realize_apart(pending, beside, unrequested)?;
+        realize_distinct(pending, next_states, unrequested)?;
     }
     for ((twin, first), history) in twins.into_iter().zip(histories) {
         twin.become_as(first, history.and_then(|history| history.result(0)));
@@ -88,7 +88,7 @@ fn realize_with<'a>(roots: &'a [Arc<Node>], states: &'a [Arc<Node>], unrequested
 
 /// As [`realize_with`], for nodes with distinct values. If a run that also computes unrequested tensors fails, it is
 /// repeated with the roots alone, since the failure may not be theirs.
-fn realize_apart(roots: Vec<Arc<Node>>, states: Vec<Arc<Node>>, unrequested: Option<Unrequested>) -> Result<()> {
+fn realize_distinct(roots: Vec<Arc<Node>>, states: Vec<Arc<Node>>, unrequested: Option<Unrequested>) -> Result<()> {
     let mut adds = !states.is_empty();
     let all = roots.iter().cloned().chain(states.iter().cloned()).collect();
     match attempt(all, &states, unrequested, &mut adds) {
@@ -117,12 +117,12 @@ fn attempt(
 ) -> Result<()> {
     let mut walk = Walk::of(&pending);
     while unrequested.is_some() {
-        let mut beside = walk.gradients_beside();
-        beside.extend(walk.states_beside());
-        if beside.is_empty() {
+        let mut unrequested = walk.sibling_gradients();
+        unrequested.extend(walk.next_states());
+        if unrequested.is_empty() {
             break;
         }
-        pending.extend(beside);
+        pending.extend(unrequested);
         walk = Walk::of(&pending);
     }
     // Tensors have no value within a trace.
@@ -299,7 +299,7 @@ fn run_plan(
         .collect::<Result<_>>()?;
     // Values computed from constants may be on another device.
     let here: SmallVec<[Arc<Storage>; 16]> =
-        walk.leaves.iter().map(|leaf| shards::beside(leaf, device, roots)).collect::<Result<_>>()?;
+        walk.leaves.iter().map(|leaf| shards::on_device(leaf, device, roots)).collect::<Result<_>>()?;
     let leaves: SmallVec<[*mut u8; 16]> = here.iter().map(|leaf| leaf.address()).collect();
     let addresses: SmallVec<[*mut u8; 8]> = outputs.iter().map(|output| output.address()).collect();
     let temporaries = Owner::temporaries(roots.first().and_then(|root| root.location));

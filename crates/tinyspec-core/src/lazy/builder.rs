@@ -136,7 +136,7 @@ impl Builder for LazyBuilder {
         let mut node = Node::lazy(op, sources, arg, self.location)?;
         // Its offsets may change, so two windows at the same offset by chance must stay two nodes.
         if matches!(op, Op::Shrink | Op::Pad) && self.known.is_none() {
-            node = node.apart();
+            node = node.unmerged();
         }
         if let Some(&known) = self.known.as_ref().and_then(|known| known.get(&node.hash)) {
             return Ok(known);

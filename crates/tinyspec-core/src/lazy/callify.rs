@@ -3,12 +3,12 @@
 //!
 //! The walk alone gives the key of the plan cache; the graph is built only for a program not seen before.
 
-mod beside;
 mod derivation;
 mod graph;
+mod unrequested;
 
-pub(crate) use beside::Unevaluated;
 pub(crate) use graph::{Callified, Opened, param, twin};
+pub(crate) use unrequested::Unevaluated;
 
 use super::changing::{Change, Changing, changing};
 use super::{Body, Identity, Node, Place, Sources, View, Who, ends_gradients, is_one_of_few, oldest, sizes};

@@ -31,43 +31,43 @@ pub(crate) enum Change {
 pub(crate) type Changing = FxHashMap<ContentHash, Change>;
 
 /// A value that a line may change from run to run.
-enum Value {
+enum Candidate {
     Number(Const),
     /// A part of a tensor in memory that starts at this byte.
     Part(Arc<Storage>, usize),
     Window(Offsets),
 }
 
-impl Value {
-    fn of(node: &Arc<Node>, is_root: bool) -> Option<Value> {
+impl Candidate {
+    fn of(node: &Arc<Node>, is_root: bool) -> Option<Candidate> {
         if is_root {
-            return Offsets::of(node).filter(|_| node.op != Op::Const).map(Value::Window);
+            return Offsets::of(node).filter(|_| node.op != Op::Const).map(Candidate::Window);
         }
         if let Some(number) = node.literal() {
-            return Some(Value::Number(number));
+            return Some(Candidate::Number(number));
         }
         match part(node).filter(|_| node.op == Op::Shrink) {
-            Some((whole, start)) => Some(Value::Part(whole, start)),
-            None => Offsets::of(node).map(Value::Window),
+            Some((whole, start)) => Some(Candidate::Part(whole, start)),
+            None => Offsets::of(node).map(Candidate::Window),
         }
     }
 
     /// What is compared from run to run.
     fn number(&self) -> Const {
         match self {
-            Value::Number(number) => *number,
-            Value::Part(_, start) => Const::int(DType::Index, *start as i128),
-            Value::Window(offsets) => offsets.number(),
+            Candidate::Number(number) => *number,
+            Candidate::Part(_, start) => Const::int(DType::Index, *start as i128),
+            Candidate::Window(offsets) => offsets.number(),
         }
     }
 
     fn series(&self) -> Series {
-        if let Value::Window(offsets) = self { Series::Windows(offsets.sizes()) } else { Series::Numbers }
+        if let Candidate::Window(offsets) = self { Series::Windows(offsets.sizes()) } else { Series::Numbers }
     }
 }
 
 /// A value of each class, and its replacement.
-type Known<'a> = (&'a Arc<Node>, Value, Change);
+type Known<'a> = (&'a Arc<Node>, Candidate, Change);
 
 /// The numbers, parts and offsets that become data, because their line has produced too many different values to
 /// compile a program for each.
@@ -75,7 +75,7 @@ pub(super) fn changing<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>, roots: &[
     let mut produced = Produced::new();
     for node in nodes.filter(|node| matches!(node.op, Op::Const | Op::Shrink | Op::Pad) && !node.is_realized()) {
         let Some(line) = node.location else { continue };
-        let Some(value) = Value::of(node, roots.iter().any(|root| root.hash == node.hash)) else { continue };
+        let Some(value) = Candidate::of(node, roots.iter().any(|root| root.hash == node.hash)) else { continue };
         produced.push(line, value.series(), value.number(), (node, value));
     }
     let device = device_of(roots.iter().map(|root| root.device()))?;
@@ -85,7 +85,7 @@ pub(super) fn changing<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>, roots: &[
         let of_class = known.entry(class).or_default();
         let is_same = |(other, of_other, _): &&Known| match (&value, of_other) {
             // Parts of one class start at the same element.
-            (Value::Part(whole, _), Value::Part(other_whole, _)) => {
+            (Candidate::Part(whole, _), Candidate::Part(other_whole, _)) => {
                 Arc::ptr_eq(whole, other_whole) && node.props.shape == other.props.shape
             }
             (value, of_other) => std::mem::discriminant(value) == std::mem::discriminant(of_other),
@@ -95,9 +95,9 @@ pub(super) fn changing<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>, roots: &[
             continue;
         }
         let change = match &value {
-            Value::Number(number) => Some(Change::Number(Arc::new(stored(*number, &device, &node.owner())?))),
-            Value::Part(whole, start) => part_data(node, whole, *start)?,
-            Value::Window(offsets) => Some(Change::Moved(offsets.moved(&device, class.line)?)),
+            Candidate::Number(number) => Some(Change::Number(Arc::new(stored(*number, &device, &node.owner())?))),
+            Candidate::Part(whole, start) => part_data(node, whole, *start)?,
+            Candidate::Window(offsets) => Some(Change::Moved(offsets.moved(&device, class.line)?)),
         };
         if let Some(change) = change {
             of_class.push((node, value, change.clone()));

@@ -89,7 +89,7 @@ pub(crate) fn is_one_of_few(line: Line, place: Place, value: Const) -> bool {
 }
 
 /// A value that a program produces, with its number in the series of its line.
-struct Value<T> {
+struct Entry<T> {
     line: Line,
     series: Series,
     number: u32,
@@ -99,7 +99,7 @@ struct Value<T> {
 
 /// The values of one program, each with what it belongs to.
 pub(crate) struct Produced<T> {
-    values: SmallVec<[Value<T>; 8]>,
+    values: SmallVec<[Entry<T>; 8]>,
     /// The length of each series so far.
     counts: FxHashMap<(Line, Series), u32>,
 }
@@ -113,7 +113,7 @@ impl<T> Produced<T> {
     pub fn push(&mut self, line: Line, series: Series, value: Const, of: T) {
         let count = self.counts.entry((line, series)).or_default();
         *count += 1;
-        self.values.push(Value { line, series, number: *count, value, of });
+        self.values.push(Entry { line, series, number: *count, value, of });
     }
 
     /// The values that become data, because their line has produced too many different ones in their place, or too many
@@ -122,7 +122,7 @@ impl<T> Produced<T> {
         let mut rests: FxHashMap<(Line, Series), ContentHasher> = FxHashMap::default();
         let mut all: FxHashMap<(Line, Series), Values> = FxHashMap::default();
         let mut is_changing: SmallVec<[bool; 8]> = SmallVec::with_capacity(self.values.len());
-        for &Value { line, series, number, value, .. } in &self.values {
+        for &Entry { line, series, number, value, .. } in &self.values {
             let count = self.counts[&(line, series)];
             let place = Place::Nth(series, number, count);
             let is_one_of_few = is_one_of_few(line, place, value);
@@ -142,7 +142,7 @@ impl<T> Produced<T> {
         let classes: FxHashMap<(Line, Series), Classes> =
             all.into_iter().map(|((line, series), values)| ((line, series), classes(line, series, &values))).collect();
         self.values.into_iter().zip(is_changing).filter_map(
-            move |(Value { line, series, number, of, .. }, is_changing)| {
+            move |(Entry { line, series, number, of, .. }, is_changing)| {
                 let number = classes.get(&(line, series)).and_then(|classes| classes.get(number as usize - 1)).copied();
                 let class = Class { line, series, number: number.unwrap_or_default() };
                 (is_changing || many.contains(&(line, series))).then_some((class, of))

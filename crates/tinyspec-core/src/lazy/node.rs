@@ -152,11 +152,11 @@ impl Node {
         if let Some(node) = Arc::get_mut(&mut node) {
             node.literal = Some(value);
         }
-        Ok(node.apart())
+        Ok(node.unmerged())
     }
 
-    /// Makes this new node equal to no other.
-    pub fn apart(mut self: Arc<Node>) -> Arc<Node> {
+    /// Makes this new node differ from all others, so that it is not merged with an equal one.
+    pub fn unmerged(mut self: Arc<Node>) -> Arc<Node> {
         if let Some(node) = Arc::get_mut(&mut self) {
             node.hash = ContentHash::of(&(node.hash, node.age));
         }
@@ -402,8 +402,8 @@ impl Node {
     }
 
     /// Notes that these are the gradients of one call, to be computed together, along with what is `beside` them.
-    pub fn become_gradients<'a>(nodes: &[&'a Arc<Node>], beside: impl Iterator<Item = &'a Arc<Node>>) {
-        let all: Arc<[Weak<Node>]> = nodes.iter().copied().chain(beside).map(Arc::downgrade).collect();
+    pub fn become_gradients<'a>(nodes: &[&'a Arc<Node>], siblings: impl Iterator<Item = &'a Arc<Node>>) {
+        let all: Arc<[Weak<Node>]> = nodes.iter().copied().chain(siblings).map(Arc::downgrade).collect();
         for node in nodes.iter().filter(|_| all.len() > 1) {
             // A node that an earlier call returned stays with that call.
             let _ = node.gradients.set(all.clone());

@@ -37,7 +37,7 @@ pub fn is_ordered(graph: &Graph, sink: NodeId) -> bool {
 ///
 /// # Errors
 /// When the kernel is not in range form.
-pub fn apart(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<SmallVec<[NodeId; 2]>> {
+pub fn split(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<SmallVec<[NodeId; 2]>> {
     let two = match &target.workgroups {
         // Each of the two would expect the values of named dims after its own buffers.
         Some(limits) if !loops::has_dims(graph, sink) => scatter::apart(graph, sink, limits)?,

@@ -7,8 +7,8 @@
 //! interleaved (`interleave.rs`). Effects under one condition become blocks (`conditions.rs`).
 
 mod conditions;
+mod guarded_reads;
 mod interleave;
-mod places;
 mod pressure;
 
 use super::live::{Live, RangeSet};
@@ -25,7 +25,7 @@ pub fn linearize(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
         return refuse("a range is used outside its loop");
     }
     let loops = Loops::new(graph, &live, &order)?;
-    let places = places::places(graph, &live, &order);
+    let required = guarded_reads::required_loops(graph, &live, &order);
     let (partners, effects) = (pressure::partners(graph, &order), pressure::effects(graph, &order));
     // One list per loop, the last one for nodes outside all loops.
     let mut bodies: Vec<Vec<NodeId>> = vec![Vec::new(); live.ranges.len() + 1];
@@ -41,7 +41,7 @@ pub fn linearize(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
             }
             None => {
                 if is_listed(graph, node) {
-                    bodies[loops.innermost(live.of(node) | places.get(&node).copied().unwrap_or(0))].push(node);
+                    bodies[loops.innermost(live.of(node) | required.get(&node).copied().unwrap_or(0))].push(node);
                 }
                 partners.get(&node).copied()
             }

@@ -33,7 +33,7 @@ pub(crate) struct Part {
 /// # Errors
 /// When it is not in range form.
 pub(crate) fn parts(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<SmallVec<[Part; 1]>> {
-    let kernels = kernel::apart(graph, sink, target)?;
+    let kernels = kernel::split(graph, sink, target)?;
     let mut parts = SmallVec::new();
     for sink in kernels {
         parts.extend(blocks(graph, sink, target)?);
@@ -119,7 +119,7 @@ struct Reduces {
     /// By old Range: the Range over blocks, the one within a block, and the one over the remainder.
     ranges: FxHashMap<NodeId, [NodeId; 3]>,
     /// The copies of other Ranges of a Reduce for its remainder, by those for its blocks.
-    beside: FxHashMap<NodeId, NodeId>,
+    copies: FxHashMap<NodeId, NodeId>,
     /// Ranges that are left unchanged.
     whole: SmallVec<[NodeId; 2]>,
 }
@@ -137,7 +137,7 @@ impl Reduces {
         Reduces {
             next_range: next_range_id(graph, graph.reachable(&[sink])),
             ranges: FxHashMap::default(),
-            beside: FxHashMap::default(),
+            copies: FxHashMap::default(),
             whole: SmallVec::new(),
         }
     }
@@ -183,7 +183,7 @@ impl Reduces {
         let mut map: FxHashMap<NodeId, NodeId> = [(range, behind)].into_iter().collect();
         let mut second: SmallVec<[NodeId; 4]> = SmallVec::from_iter([value]);
         for &other in &sources[1..] {
-            let own = if other == range { left } else { self.beside(graph, other)? };
+            let own = if other == range { left } else { self.copy_of(graph, other)? };
             second.push(own);
             if other != range {
                 map.insert(other, own);
@@ -195,13 +195,13 @@ impl Reduces {
     }
 
     /// A copy of a loop.
-    fn beside(&mut self, graph: &mut Graph, range: NodeId) -> Result<NodeId> {
-        if let Some(&known) = self.beside.get(&range) {
+    fn copy_of(&mut self, graph: &mut Graph, range: NodeId) -> Result<NodeId> {
+        if let Some(&known) = self.copies.get(&range) {
             return Ok(known);
         }
         let made = graph.range(graph.source(range, 0), self.next_range, AxisType::Reduce)?;
         self.next_range += 1;
-        self.beside.insert(range, made);
+        self.copies.insert(range, made);
         Ok(made)
     }
 

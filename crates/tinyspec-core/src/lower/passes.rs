@@ -24,7 +24,7 @@ pub const LOWERING: &[Pass] = &[
     pass(Stage::Expand,    "join",        Form::Threads, Form::Threads, |graph, sink, _| expand::join(graph, sink)),
     pass(Stage::Expand,    "expand",      Form::Threads, Form::Tiles,   |graph, sink, _| expand::expand(graph, sink)),
     pass(Stage::Select,    "scan",        Form::Tiles,   Form::Tiles,   |graph, sink, _| select::scan(graph, sink)),
-    pass(Stage::Select,    "pairs",       Form::Tiles,   Form::Tiles,   |graph, sink, _| select::pairs(graph, sink)),
+    pass(Stage::Select,    "pairs",       Form::Tiles,   Form::Tiles,   |graph, sink, _| select::split_pairs(graph, sink)),
     pass(Stage::Select,    "keys",        Form::Tiles,   Form::Tiles,   select::keys),
     pass(Stage::Select,    "share-accumulators", Form::Tiles, Form::Tiles, select::share_accumulators),
     pass(Stage::Select,    "accumulate",  Form::Tiles,   Form::Tiles,   |graph, sink, _| select::accumulate(graph, sink)),

@@ -58,7 +58,7 @@ fn zeros(weight: &Tensor) -> Result<Tensor> {
 
 /// The value on the devices of `weight`: sharded like it, or whole on each.
 #[track_caller]
-fn beside(value: &Tensor, weight: &Tensor) -> Tensor {
+fn on_devices_of(value: &Tensor, weight: &Tensor) -> Tensor {
     match weight.device() {
         Some(device) if value.device() == Some(device) => value.clone(),
         Some(device @ Device::Many(_)) if value.shape() != weight.shape() || weight.axis() != Some(0) => {
@@ -118,20 +118,20 @@ impl Memory {
         match self.of {
             Of::Training => {
                 if let Some(weight) = weights.first() {
-                    self.tensors[0] = beside(&self.tensors[0], weight);
+                    self.tensors[0] = on_devices_of(&self.tensors[0], weight);
                 }
             }
             Of::Weights if self.tensors.is_empty() => {
                 let mut tensors = Vec::with_capacity(weights.len());
                 for weight in weights {
-                    tensors.push(beside(&zeros(weight)?, weight));
+                    tensors.push(on_devices_of(&zeros(weight)?, weight));
                 }
                 self.tensors = tensors;
             }
             Of::Weights => {
                 self.check(weights)?;
                 for (tensor, weight) in self.tensors.iter_mut().zip(weights) {
-                    *tensor = beside(tensor, weight);
+                    *tensor = on_devices_of(tensor, weight);
                 }
             }
             Of::Nothing => {}

@@ -162,7 +162,7 @@ fn places(x: &Tensor, picks: &[Pick]) -> Result<Vec<Option<Tensor>>> {
     let of = |pick: &Pick| match pick {
         Pick::Tensor(mask) if mask.dtype() == DType::Bool => {
             let positions = select::positions(mask)?;
-            Ok(Some(select::beside(x, Tensor::from_slice(&positions, [positions.len()]).internal())))
+            Ok(Some(select::on_devices_of(x, Tensor::from_slice(&positions, [positions.len()]).internal())))
         }
         _ => Ok(None),
     };

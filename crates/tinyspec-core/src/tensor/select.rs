@@ -49,7 +49,7 @@ impl Tensor {
     #[track_caller]
     pub fn nonzero(&self) -> Tensor {
         let location = Location::caller();
-        places(self).unwrap_or_else(|error| Tensor::failed(error.at(location)))
+        nonzero_indices(self).unwrap_or_else(|error| Tensor::failed(error.at(location)))
     }
 }
 
@@ -59,12 +59,12 @@ fn chosen(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
     let sizes: Vec<i64> = x.sizes()?.iter().map(|&size| size as i64).collect();
     let positions = positions(&mask.expand(sizes))?;
     let index = Tensor::from_slice(&positions, [positions.len()]).internal();
-    Ok(x.flatten(0, -1).take(beside(x, index)))
+    Ok(x.flatten(0, -1).take(on_devices_of(x, index)))
 }
 
 /// A row of indices for each nonzero element of `x`.
 #[track_caller]
-fn places(x: &Tensor) -> Result<Tensor> {
+fn nonzero_indices(x: &Tensor) -> Result<Tensor> {
     let sizes = x.sizes()?;
     let positions = positions(&x.cast(DType::Bool))?;
     let mut rows = Vec::with_capacity(positions.len() * sizes.len());
@@ -76,12 +76,12 @@ fn places(x: &Tensor) -> Result<Tensor> {
         }
     }
     let rows = Tensor::from_vec(rows, [positions.len(), sizes.len()]);
-    Ok(beside(x, rows))
+    Ok(on_devices_of(x, rows))
 }
 
 /// `found` on the device of `tensor`, or replicated on its tuple of devices.
 #[track_caller]
-pub(super) fn beside(tensor: &Tensor, found: Tensor) -> Tensor {
+pub(super) fn on_devices_of(tensor: &Tensor, found: Tensor) -> Tensor {
     match tensor.device() {
         Some(device @ Device::Single(_)) => found.to(device),
         Some(devices) => broadcast(&found, devices),

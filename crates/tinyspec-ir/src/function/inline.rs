@@ -21,7 +21,7 @@ pub fn inline(graph: &mut Graph, body: &Graph, outputs: &[NodeId], arguments: &[
 }
 
 /// As [`inline`], where some nodes of the body, including all Params that are reached, are already `known` in the
-/// graph, and others are added `apart`, so that equal nodes are not merged with them. Returns the new node of each node
+/// graph, and others are added `is_distinct`, so that equal nodes are not merged with them. Returns the new node of each node
 /// that was reached.
 ///
 /// # Errors
@@ -31,10 +31,10 @@ pub fn inline_known(
     body: &Graph,
     outputs: &[NodeId],
     known: &FxHashMap<NodeId, NodeId>,
-    apart: impl Fn(NodeId) -> bool,
+    is_distinct: impl Fn(NodeId) -> bool,
 ) -> Result<Vec<Option<NodeId>>> {
     let order = body.reachable_until(outputs, |node| known.contains_key(&node));
-    copy(graph, body, order, |_, node| Ok(known.get(&node).copied()), apart)
+    copy(graph, body, order, |_, node| Ok(known.get(&node).copied()), is_distinct)
 }
 
 /// Copies `roots` from `body`; `replace` may give another node for a Param, except in nested bodies.
@@ -59,7 +59,7 @@ fn copy(
     body: &Graph,
     order: Vec<NodeId>,
     mut replace: impl FnMut(&mut Graph, NodeId) -> Result<Option<NodeId>>,
-    apart: impl Fn(NodeId) -> bool,
+    is_distinct: impl Fn(NodeId) -> bool,
 ) -> Result<Vec<Option<NodeId>>> {
     let mut map: Vec<Option<NodeId>> = vec![None; body.len()];
     for node in order {
@@ -69,8 +69,8 @@ fn copy(
                 let closed = matches!(body.op(node), Op::Function | Op::Call) as usize;
                 let mut sources = graph.import(body, &body.sources(node)[..closed], |_, _| Ok(None))?;
                 sources.extend(body.sources(node)[closed..].iter().filter_map(|source| map[source.index()]));
-                match apart(node) {
-                    true => graph.add_apart(body.op(node), &sources, body.arg(node).clone())?,
+                match is_distinct(node) {
+                    true => graph.add_unmerged(body.op(node), &sources, body.arg(node).clone())?,
                     false => graph.add(body.op(node), &sources, body.arg(node).clone())?,
                 }
             }

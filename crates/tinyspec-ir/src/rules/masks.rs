@@ -163,12 +163,12 @@ impl Product {
         for &dtype in self.casts.iter().rev() {
             terms = graph.add(Op::Cast, &[terms], Arg::DType(dtype)).ok()?;
         }
-        again(graph, node, terms)
+        reduce_like(graph, node, terms)
     }
 }
 
 /// The same Reduce, of other terms.
-fn again(graph: &mut Graph, node: NodeId, terms: NodeId) -> Option<NodeId> {
+fn reduce_like(graph: &mut Graph, node: NodeId, terms: NodeId) -> Option<NodeId> {
     graph.add(Op::Reduce, &[terms], graph.arg(node).clone()).ok()
 }
 
@@ -243,9 +243,9 @@ fn counted(graph: &mut Graph, node: NodeId, product: Product, once: &[u32]) -> O
     let shape = graph.props(graph.source(node, 0)).shape.clone();
     let all = expanded(graph, one, &shape)?;
     let chosen = masked(graph, mask, all)?;
-    let chosen = again(graph, node, chosen)?;
+    let chosen = reduce_like(graph, node, chosen)?;
     let all = first_along(graph, all, once)?;
-    let all = again(graph, node, all)?;
+    let all = reduce_like(graph, node, all)?;
     let is_lost = graph.alu(Op::CmpNe, &[all, chosen]).ok()?;
     let nan = graph.constant(Const::float(graph.dtype(sum), f64::NAN));
     graph.alu(Op::Where, &[is_lost, nan, sum]).ok()

@@ -41,12 +41,12 @@ pub(super) fn bounds(stage: &str, graph: &Graph, root: NodeId, live: &[NodeId]) 
 }
 
 /// An index, and the size of its axis.
-struct Place {
+struct BoundedIndex {
     index: NodeId,
     room: i64,
 }
 
-impl Place {
+impl BoundedIndex {
     /// Whether every value of the index is in bounds.
     fn is_inside(&self, graph: &Graph) -> bool {
         matches!(graph.props(self.index).interval, Interval::Int(low, high) if low >= 0 && high < self.room as i128)
@@ -54,7 +54,7 @@ impl Place {
 }
 
 /// The indices of a scalar or a run of a buffer.
-fn places(graph: &Graph, address: NodeId) -> Option<SmallVec<[Place; 1]>> {
+fn places(graph: &Graph, address: NodeId) -> Option<SmallVec<[BoundedIndex; 1]>> {
     let sources = graph.sources(address);
     let sizes = |node: NodeId| graph.props(node).shape.iter().map(|dim| dim.as_const()).collect::<Option<Vec<i64>>>();
     let dims = sizes(*sources.first()?)?;
@@ -64,13 +64,13 @@ fn places(graph: &Graph, address: NodeId) -> Option<SmallVec<[Place; 1]>> {
         _ => return None,
     };
     let rooms = dims.iter().zip(lengths).map(|(&size, length)| size.saturating_sub(length).saturating_add(1));
-    Some(indices.iter().zip(rooms).map(|(&index, room)| Place { index, room }).collect())
+    Some(indices.iter().zip(rooms).map(|(&index, room)| BoundedIndex { index, room }).collect())
 }
 
 /// The arithmetic of an access.
 struct Search<'a> {
     arithmetic: Arithmetic<'a>,
-    places: &'a [Place],
+    places: &'a [BoundedIndex],
     gates: SmallVec<[NodeId; 2]>,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Search<'a> {
     fn new(
         graph: &'a Graph,
         gates: SmallVec<[NodeId; 2]>,
-        places: &'a [Place],
+        places: &'a [BoundedIndex],
         around: &[NodeId],
     ) -> Option<Search<'a>> {
         let roots = places.iter().map(|place| place.index).chain(gates.iter().copied()).chain(around.iter().copied());

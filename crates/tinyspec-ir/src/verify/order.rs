@@ -5,7 +5,7 @@
 
 use super::access::{gcd, open_ranges};
 use super::conditions::Conditions;
-use super::meetings::Meetings;
+use super::conflicts::Conflicts;
 use super::refuse;
 use crate::address::behind_after;
 use crate::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
@@ -28,7 +28,7 @@ pub(super) fn order(stage: &str, graph: &Graph, sink: NodeId, live: &[NodeId]) -
     let accesses = accesses(graph, live);
     let (open, conditions) = (open_ranges(graph, sink), Conditions::new(graph, sink));
     registers(stage, graph, &accesses, &open)?;
-    let mut meetings = Meetings::new(graph, live, &open, &conditions);
+    let mut conflicts = Conflicts::new(graph, live, &open, &conditions);
     let mut is_written = vec![false; accesses.len()];
     let mut by_memory: FxHashMap<NodeId, Vec<usize>> = FxHashMap::default();
     for (number, access) in accesses.iter().enumerate() {
@@ -58,15 +58,15 @@ pub(super) fn order(stage: &str, graph: &Graph, sink: NodeId, live: &[NodeId]) -
                 if is_below || both_add(graph, first, second) || are_side_by_side(graph, first, second) {
                     continue;
                 }
-                let needs_order = !may_be_apart(graph, &conditions, first, second);
-                if needs_order || meetings.unordered(first.node, second.node) {
+                let needs_order = !may_be_disjoint(graph, &conditions, first, second);
+                if needs_order || conflicts.unordered(first.node, second.node) {
                     let why = format!("is neither before nor after %{}, which touches the same memory", first.node.0);
                     return refuse(stage, graph, second.node, why);
                 }
             }
         }
     }
-    between_iterations(stage, graph, &accesses, &mut meetings)?;
+    between_iterations(stage, graph, &accesses, &mut conflicts)?;
     for (access, is_written) in accesses.iter().zip(is_written) {
         let is_read = graph.op(access.node) != Op::Store;
         if is_read && !is_written && graph.op(access.memory) == Op::Buffer {
@@ -78,14 +78,14 @@ pub(super) fn order(stage: &str, graph: &Graph, sink: NodeId, live: &[NodeId]) -
 
 /// Checks that an iteration of a parallel loop stores nothing that another one accesses. Of the elements of one tile,
 /// only the first is tried.
-fn between_iterations(stage: &str, graph: &Graph, accesses: &[Access], meetings: &mut Meetings) -> Result<()> {
+fn between_iterations(stage: &str, graph: &Graph, accesses: &[Access], conflicts: &mut Conflicts) -> Result<()> {
     let in_param = |access: &&Access| graph.op(access.memory) == Op::Param;
     for (number, store) in accesses.iter().enumerate().filter(|(_, access)| access.writes && in_param(access)) {
         let others = accesses.iter().enumerate().filter(|&(other, access)| other >= number || !access.writes);
         for (other, access) in others.filter(|(_, access)| access.memory == store.memory) {
             let both_add = both_add(graph, store, access);
-            let may_meet = !both_add && (other == number || !are_of_one_tile(graph, store, access));
-            if may_meet && meetings.between_iterations(store.node, access.node) {
+            let may_conflict = !both_add && (other == number || !are_of_one_tile(graph, store, access));
+            if may_conflict && conflicts.between_iterations(store.node, access.node) {
                 let why = format!("meets %{} of another iteration of a parallel loop", store.node.0);
                 return refuse(stage, graph, access.node, why);
             }
@@ -134,7 +134,7 @@ fn both_add(graph: &Graph, a: &Access, b: &Access) -> bool {
 
 /// Whether two accesses must be tried to find out if they overlap: different or conditional addresses in a Param, and
 /// stores to different addresses of LOCAL memory.
-fn may_be_apart(graph: &Graph, conditions: &Conditions, a: &Access, b: &Access) -> bool {
+fn may_be_disjoint(graph: &Graph, conditions: &Conditions, a: &Access, b: &Access) -> bool {
     let differ = graph.source(a.node, 0) != graph.source(b.node, 0);
     let both_write = a.writes && b.writes;
     // A lane beyond the end of its axis has the address of another row, and a closed gate.
@@ -150,23 +150,23 @@ fn are_side_by_side(graph: &Graph, a: &Access, b: &Access) -> bool {
     if constants_differ(graph, left, right) {
         return true;
     }
-    let (Some(left), Some(right)) = (Places::of(graph, left), Places::of(graph, right)) else { return false };
+    let (Some(left), Some(right)) = (Elements::of(graph, left), Elements::of(graph, right)) else { return false };
     let mut terms = left.terms;
     for (node, factor) in right.terms {
         *terms.entry(node).or_default() -= factor;
     }
     let step = terms.into_values().fold(0, gcd);
-    let are_apart = |behind: i128| match step {
+    let are_disjoint = |behind: i128| match step {
         0 => behind >= left.length || -behind >= right.length,
         _ => behind.rem_euclid(step) >= left.length && (-behind).rem_euclid(step) >= right.length,
     };
-    left.starts.iter().all(|left| right.starts.iter().all(|right| are_apart(right - left)))
+    left.starts.iter().all(|left| right.starts.iter().all(|right| are_disjoint(right - left)))
 }
 
 /// Whether their offsets differ by a constant.
 fn are_of_one_tile(graph: &Graph, a: &Access, b: &Access) -> bool {
-    let places = |access: &Access| Places::of(graph, graph.source(access.node, 0));
-    places(a).zip(places(b)).is_some_and(|(a, b)| a.terms == b.terms)
+    let elements = |access: &Access| Elements::of(graph, graph.source(access.node, 0));
+    elements(a).zip(elements(b)).is_some_and(|(a, b)| a.terms == b.terms)
 }
 
 /// The most terms of an offset to analyse.
@@ -174,14 +174,14 @@ const MOST_TERMS: usize = 64;
 
 /// The elements of an access: a sum of multiples of nodes, a constant for each lane, and the number of elements from
 /// there on.
-struct Places {
+struct Elements {
     terms: FxHashMap<NodeId, i128>,
     starts: SmallVec<[i128; 16]>,
     length: i128,
 }
 
-impl Places {
-    fn of(graph: &Graph, address: NodeId) -> Option<Places> {
+impl Elements {
+    fn of(graph: &Graph, address: NodeId) -> Option<Elements> {
         let address = behind_after(graph, address);
         let (offset, length) = match (graph.op(address), graph.sources(address)) {
             (Op::Index, &[_, index]) => (index, 1),
@@ -192,19 +192,19 @@ impl Places {
         };
         let lanes = graph.props(offset).shape.first().map_or(Some(1), |lanes| lanes.as_const())?;
         let starts = SmallVec::from_elem(0, usize::try_from(lanes).ok()?);
-        let mut places = Places { terms: FxHashMap::default(), starts, length: length.into() };
+        let mut elements = Elements { terms: FxHashMap::default(), starts, length: length.into() };
         let mut pending = vec![(offset, 1i128)];
         while let Some((node, factor)) = pending.pop() {
-            if places.terms.len() + pending.len() > MOST_TERMS {
+            if elements.terms.len() + pending.len() > MOST_TERMS {
                 return None;
             }
             match (graph.op(node), graph.sources(node)) {
                 _ if graph.as_int(node).is_some() => {
                     let number = factor.checked_mul(graph.as_int(node)?)?;
-                    places.starts.iter_mut().for_each(|start| *start += number);
+                    elements.starts.iter_mut().for_each(|start| *start += number);
                 }
-                (Op::Stack, lanes) if lanes.len() == places.starts.len() => {
-                    for (start, &lane) in places.starts.iter_mut().zip(lanes) {
+                (Op::Stack, lanes) if lanes.len() == elements.starts.len() => {
+                    for (start, &lane) in elements.starts.iter_mut().zip(lanes) {
                         *start += factor.checked_mul(graph.as_int(lane)?)?;
                     }
                 }
@@ -217,11 +217,11 @@ impl Places {
                     pending.push((value, factor));
                 }
                 (Op::Expand, &[value, _]) if graph.props(value).shape.is_empty() => pending.push((value, factor)),
-                _ if graph.props(node).shape.is_empty() => *places.terms.entry(node).or_default() += factor,
+                _ if graph.props(node).shape.is_empty() => *elements.terms.entry(node).or_default() += factor,
                 _ => return None,
             }
         }
-        Some(places)
+        Some(elements)
     }
 }
 

@@ -41,7 +41,7 @@ pub fn schedule(graph: &Graph, root: NodeId, own: &[NodeId]) -> Result<()> {
         }
     }
     ordered(stage, graph, &live, &calls, &touched)?;
-    written(stage, graph, own, &calls, &touched)?;
+    written_before_read(stage, graph, own, &calls, &touched)?;
     states(stage, graph, &calls, &touched)?;
     results(stage, graph, root, own, &calls, &touched)
 }
@@ -150,7 +150,7 @@ fn ordered(stage: &str, graph: &Graph, live: &[NodeId], calls: &[NodeId], touche
 }
 
 /// Calls are in the order of the graph, so the first access to a buffer must be a write.
-fn written(stage: &str, graph: &Graph, own: &[NodeId], calls: &[NodeId], touched: &Touched) -> Result<()> {
+fn written_before_read(stage: &str, graph: &Graph, own: &[NodeId], calls: &[NodeId], touched: &Touched) -> Result<()> {
     let first = |buffer: &NodeId| touched.get(buffer)?.first().copied();
     for buffer in own {
         if let Some(Touch { call, writes: false, .. }) = first(buffer)

@@ -20,7 +20,7 @@ fn chains(
 /// Ends that are equal, and one that is not.
 fn ends(graph: &mut Graph) -> [NodeId; 3] {
     let [one, other] = [1, 2].map(|value| graph.constant(Const::int(DType::I32, value)));
-    [one, graph.add_apart(Op::Const, &[], graph.arg(one).clone()).unwrap(), other]
+    [one, graph.add_unmerged(Op::Const, &[], graph.arg(one).clone()).unwrap(), other]
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn operands_of_a_sum_may_be_in_either_order() {
     let [one, other] = [1, 2].map(|value| graph.constant(Const::int(DType::I32, value)));
     let [one, other] = [one, other].map(|end| graph.add(Op::Cast, &[end], Arg::DType(DType::F32)).unwrap());
     let root = graph.alu(Op::Sqrt, &[one]).unwrap();
-    let mut of = |op: Op, sources: [NodeId; 2]| graph.add_apart(op, &sources, Arg::None).unwrap();
+    let mut of = |op: Op, sources: [NodeId; 2]| graph.add_unmerged(op, &sources, Arg::None).unwrap();
     let [sum, turned] = [[root, other], [other, root]].map(|sources| of(Op::Add, sources));
     let [quotient, inverse] = [[root, other], [other, root]].map(|sources| of(Op::Div, sources));
     let [twice, mixed] = [[root, root], [root, other]].map(|sources| of(Op::Add, sources));

@@ -79,7 +79,7 @@ impl Expander<'_> {
     }
 
     /// Expands the calls inside an expansion.
-    fn again(&mut self, visit: impl FnOnce(&mut Self)) {
+    fn expand_inside(&mut self, visit: impl FnOnce(&mut Self)) {
         self.depth += 1;
         visit(self);
         self.depth -= 1;
@@ -108,7 +108,7 @@ impl VisitMut for Expander<'_> {
                                 *end = Some(semicolon);
                             }
                             let mut inner = Block { brace_token: block.brace_token, stmts: expanded };
-                            self.again(|expander| expander.visit_block_mut(&mut inner));
+                            self.expand_inside(|expander| expander.visit_block_mut(&mut inner));
                             statements.extend(inner.stmts);
                         }
                         None => statements.push(statement),
@@ -139,7 +139,7 @@ impl VisitMut for Expander<'_> {
             match parsed {
                 Ok(mut expanded) => {
                     super::ungroup::expression(&mut expanded);
-                    self.again(|expander| expander.visit_expr_mut(&mut expanded));
+                    self.expand_inside(|expander| expander.visit_expr_mut(&mut expanded));
                     *expression = match expanded {
                         operand @ (Expr::Block(_)
                         | Expr::Path(_)

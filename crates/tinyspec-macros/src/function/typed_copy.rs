@@ -25,7 +25,7 @@ pub fn typed_copy(body: &Block, diagnostics: &Diagnostics) -> Block {
     // A placeholder for results that the macro has reported missing.
     let results = || Stmt::Expr(parse_quote!(::tinyspec::__private::wrong_results()), None);
     match body.stmts.last() {
-        Some(Stmt::Expr(last, None)) if diagnostics.is_spoken_for(last) => {
+        Some(Stmt::Expr(last, None)) if diagnostics.is_left_out(last) => {
             copy.stmts.pop();
             copy.stmts.push(results());
         }
@@ -43,7 +43,7 @@ impl Copier<'_> {
     /// A `let` with a mistake still binds its names.
     fn statement(&self, statement: Stmt) -> Vec<Stmt> {
         match statement {
-            Stmt::Local(local) if self.diagnostics.is_spoken_for(&local) => names_of(&local.pat)
+            Stmt::Local(local) if self.diagnostics.is_left_out(&local) => names_of(&local.pat)
                 .into_iter()
                 .map(|name| parse_quote!(let mut #name = ::tinyspec::__private::wrong();))
                 .collect(),
@@ -56,13 +56,13 @@ impl VisitMut for Copier<'_> {
     fn visit_block_mut(&mut self, block: &mut Block) {
         block
             .stmts
-            .retain(|statement| !matches!(statement, Stmt::Macro(_)) || !self.diagnostics.is_spoken_for(statement));
+            .retain(|statement| !matches!(statement, Stmt::Macro(_)) || !self.diagnostics.is_left_out(statement));
         block.stmts =
             std::mem::take(&mut block.stmts).into_iter().flat_map(|statement| self.statement(statement)).collect();
         let last = block.stmts.len().saturating_sub(1);
         for (position, statement) in block.stmts.iter_mut().enumerate() {
             let Stmt::Expr(expression, None) = statement else { continue };
-            if self.diagnostics.is_spoken_for(expression) {
+            if self.diagnostics.is_left_out(expression) {
                 if is_statement(expression) {
                     *statement = parse_quote!(::core::unreachable!(););
                 } else if position != last {
@@ -79,7 +79,7 @@ impl VisitMut for Copier<'_> {
     }
 
     fn visit_expr_mut(&mut self, expression: &mut Expr) {
-        if self.diagnostics.is_spoken_for(expression) {
+        if self.diagnostics.is_left_out(expression) {
             // A statement may have any type; a value is replaced by a tensor.
             *expression = if is_statement(expression) {
                 parse_quote!(::core::unreachable!())

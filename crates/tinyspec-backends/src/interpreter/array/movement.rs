@@ -4,7 +4,7 @@ use super::{Array, element_count, lanes_for, room_for, value_error};
 use tinyspec_ir::{Op, Result};
 
 /// A strided view of an array: an offset, and a stride per axis.
-struct Walk {
+struct View {
     shape: Vec<usize>,
     offset: isize,
     strides: Vec<isize>,
@@ -18,9 +18,9 @@ fn row_major(shape: &[usize]) -> Vec<isize> {
     strides
 }
 
-impl Walk {
-    fn over(shape: &[usize]) -> Walk {
-        Walk { shape: shape.to_vec(), offset: 0, strides: row_major(shape) }
+impl View {
+    fn over(shape: &[usize]) -> View {
+        View { shape: shape.to_vec(), offset: 0, strides: row_major(shape) }
     }
 
     /// Positions in row-major order of the view's shape.
@@ -46,27 +46,27 @@ impl Walk {
 }
 
 impl Array {
-    fn walked(&self, walk: &Walk) -> Result<Array> {
-        let lanes = walk.positions()?.into_iter().map(|position| self.lanes.get(position).copied().unwrap_or(0));
-        Array::new(self.dtype, &walk.shape, lanes.collect())
+    fn viewed(&self, view: &View) -> Result<Array> {
+        let lanes = view.positions()?.into_iter().map(|position| self.lanes.get(position).copied().unwrap_or(0));
+        Array::new(self.dtype, &view.shape, lanes.collect())
     }
 
     pub(super) fn permuted(&self, order: &[u32]) -> Result<Array> {
-        let mut walk = Walk::over(&self.shape);
+        let mut view = View::over(&self.shape);
         let of = |axis: &u32| (*axis as usize).min(self.shape.len().saturating_sub(1));
-        let strides: Vec<isize> = order.iter().map(|axis| walk.strides[of(axis)]).collect();
-        walk.shape = order.iter().map(|axis| self.shape[of(axis)]).collect();
-        walk.strides = strides;
-        self.walked(&walk)
+        let strides: Vec<isize> = order.iter().map(|axis| view.strides[of(axis)]).collect();
+        view.shape = order.iter().map(|axis| self.shape[of(axis)]).collect();
+        view.strides = strides;
+        self.viewed(&view)
     }
 
     pub(super) fn flipped(&self, flags: &[bool]) -> Result<Array> {
-        let mut walk = Walk::over(&self.shape);
+        let mut view = View::over(&self.shape);
         for (axis, _) in flags.iter().enumerate().filter(|(axis, flag)| **flag && self.shape.get(*axis) > Some(&0)) {
-            walk.offset += walk.strides[axis] * (self.shape[axis] as isize - 1);
-            walk.strides[axis] *= -1;
+            view.offset += view.strides[axis] * (self.shape[axis] as isize - 1);
+            view.strides[axis] *= -1;
         }
-        self.walked(&walk)
+        self.viewed(&view)
     }
 
     /// Right-aligned broadcast to `shape`.
@@ -76,8 +76,8 @@ impl Array {
         }
         let misfit = || value_error(op.name(), format!("cannot expand {:?} to {shape:?}", self.shape));
         let lead = shape.len().checked_sub(self.shape.len()).ok_or_else(misfit)?;
-        let mut walk = Walk::over(&self.shape);
-        for (axis, stride) in walk.strides.iter_mut().enumerate() {
+        let mut view = View::over(&self.shape);
+        for (axis, stride) in view.strides.iter_mut().enumerate() {
             if self.shape[axis] != shape[lead + axis] {
                 if self.shape[axis] != 1 {
                     return Err(misfit());
@@ -85,13 +85,13 @@ impl Array {
                 *stride = 0;
             }
         }
-        walk.strides = std::iter::repeat_n(0, lead).chain(walk.strides).collect();
-        walk.shape = shape.to_vec();
-        self.walked(&walk)
+        view.strides = std::iter::repeat_n(0, lead).chain(view.strides).collect();
+        view.shape = shape.to_vec();
+        self.viewed(&view)
     }
 
     /// The window of `shape` that begins at `offset` in an array of shape `outer`.
-    fn window(op: Op, outer: &[usize], offset: &[usize], shape: &[usize]) -> Result<Walk> {
+    fn window(op: Op, outer: &[usize], offset: &[usize], shape: &[usize]) -> Result<View> {
         let fits = offset.len() == outer.len()
             && shape.len() == outer.len()
             && (0..outer.len()).all(|axis| shape[axis].checked_add(offset[axis]).is_some_and(|end| end <= outer[axis]));
@@ -99,20 +99,20 @@ impl Array {
             let message = format!("a window of {shape:?} at {offset:?} does not fit into {outer:?}");
             return Err(value_error(op.name(), message));
         }
-        let mut walk = Walk::over(outer);
-        walk.offset = walk.strides.iter().zip(offset).map(|(stride, &offset)| stride * offset as isize).sum();
-        walk.shape = shape.to_vec();
-        Ok(walk)
+        let mut view = View::over(outer);
+        view.offset = view.strides.iter().zip(offset).map(|(stride, &offset)| stride * offset as isize).sum();
+        view.shape = shape.to_vec();
+        Ok(view)
     }
 
     pub(super) fn shrunk(&self, offset: &[usize], shape: &[usize]) -> Result<Array> {
-        self.walked(&Array::window(Op::Shrink, &self.shape, offset, shape)?)
+        self.viewed(&Array::window(Op::Shrink, &self.shape, offset, shape)?)
     }
 
     pub(super) fn padded(&self, offset: &[usize], shape: &[usize]) -> Result<Array> {
-        let walk = Array::window(Op::Pad, shape, offset, &self.shape)?;
+        let view = Array::window(Op::Pad, shape, offset, &self.shape)?;
         let mut result = Array::new(self.dtype, shape, lanes_for(element_count(shape)?)?)?;
-        result.scatter(walk.positions()?.into_iter().zip(self.lanes.iter().copied()));
+        result.scatter(view.positions()?.into_iter().zip(self.lanes.iter().copied()));
         Ok(result)
     }
 

@@ -62,7 +62,7 @@ impl Run<'_> {
     }
 
     /// A source broadcast to the lanes of an access.
-    fn beside(&self, node: NodeId, index: usize, shape: &[usize]) -> Result<Option<Array>> {
+    fn broadcast(&self, node: NodeId, index: usize, shape: &[usize]) -> Result<Option<Array>> {
         let source = self.graph.sources(node).get(index);
         source.map(|&source| spread(self.graph.op(node), &*self.array(source)?, shape)).transpose()
     }
@@ -73,8 +73,8 @@ impl Run<'_> {
             return Ok(Value::Array(value));
         }
         let (buffer, positions) = self.positions(from)?;
-        let alternative = self.beside(node, 1, positions.shape())?;
-        let gate = self.beside(node, 2, positions.shape())?;
+        let alternative = self.broadcast(node, 1, positions.shape())?;
+        let gate = self.broadcast(node, 2, positions.shape())?;
         let mut lanes = Vec::with_capacity(positions.lanes().len());
         let contents = self.contents(buffer)?;
         for (lane, &position) in positions.lanes().iter().enumerate() {
@@ -94,7 +94,7 @@ impl Run<'_> {
         let graph = self.graph;
         let (buffer, positions) = self.positions(graph.source(node, 0))?;
         let value = spread(Op::Store, &*self.array(graph.source(node, 1))?, positions.shape())?;
-        let gate = self.beside(node, 2, positions.shape())?;
+        let gate = self.broadcast(node, 2, positions.shape())?;
         let is_add = graph.op(node) == Op::AtomicAdd;
         let contents = self.contents(buffer)?;
         let dtype = contents.dtype();

@@ -54,7 +54,7 @@ pub(super) unsafe fn run(code: &Code, params: &[*mut u8], grid: Grid, trips: Ran
         size,
         file: vec![0; lanes],
         params,
-        marks: written(code, &bound),
+        marks: write_marks(code, &bound),
         bound,
         local,
         local_marks: Marks::new(code.scratch_bytes, true),
@@ -89,7 +89,7 @@ pub(super) unsafe fn run(code: &Code, params: &[*mut u8], grid: Grid, trips: Ran
 }
 
 /// Access records for every Param that some instruction writes.
-fn written(code: &Code, bound: &Bound) -> Vec<Option<Marks>> {
+fn write_marks(code: &Code, bound: &Bound) -> Vec<Option<Marks>> {
     let mut marks: Vec<Option<Marks>> = (0..code.params).map(|_| None).collect();
     for instruction in &code.instructions {
         if let Instruction::Store { address, .. } | Instruction::Accumulate { address, .. } = instruction
@@ -245,7 +245,7 @@ impl Machine<'_> {
                 }
             }
             Instruction::Barrier => {
-                if let Some((here, elsewhere)) = self.threads.apart() {
+                if let Some((here, elsewhere)) = self.threads.divergent() {
                     let who = |thread: usize| {
                         self.who(Moment { group: self.group, thread: thread as u32, phase: self.phase })
                     };

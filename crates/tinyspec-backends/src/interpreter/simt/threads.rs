@@ -38,7 +38,7 @@ impl Threads {
     }
 
     /// The first active and the first inactive thread.
-    pub fn apart(&self) -> Option<(usize, usize)> {
+    pub fn divergent(&self) -> Option<(usize, usize)> {
         let find = |taking: bool| self.taking.iter().position(|&other| other == taking);
         Some((find(true)?, find(false)?))
     }

@@ -14,7 +14,7 @@ pub(super) const MACHINE: Machine = elf::EM_NONE;
 pub(super) const NAME: &str = std::env::consts::ARCH;
 
 /// The operands of a relocation.
-pub(super) struct Place {
+pub(super) struct Operands {
     /// Address of the bytes to change.
     pub(super) address: u64,
     /// Address of the symbol.
@@ -25,7 +25,7 @@ pub(super) struct Place {
     pub(super) addend: i64,
 }
 
-impl Place {
+impl Operands {
     fn absolute(&self) -> u64 {
         self.symbol.wrapping_add_signed(self.addend)
     }
@@ -67,14 +67,14 @@ pub(super) fn through_table(kind: RelocationType) -> bool {
 }
 
 /// Applies a relocation to `bytes`.
-pub(super) fn relocate(kind: RelocationType, place: &Place, bytes: &mut [u8]) -> Result<(), LoadError> {
+pub(super) fn relocate(kind: RelocationType, place: &Operands, bytes: &mut [u8]) -> Result<(), LoadError> {
     match MACHINE {
         elf::EM_X86_64 => relocate_x86_64(kind, place, bytes),
         _ => relocate_aarch64(kind, place, bytes),
     }
 }
 
-fn relocate_x86_64(kind: RelocationType, place: &Place, bytes: &mut [u8]) -> Result<(), LoadError> {
+fn relocate_x86_64(kind: RelocationType, place: &Operands, bytes: &mut [u8]) -> Result<(), LoadError> {
     match kind {
         elf::R_X86_64_NONE => Ok(()),
         elf::R_X86_64_64 => write(bytes, place.absolute().to_le_bytes()),
@@ -89,7 +89,7 @@ fn relocate_x86_64(kind: RelocationType, place: &Place, bytes: &mut [u8]) -> Res
     }
 }
 
-fn relocate_aarch64(kind: RelocationType, place: &Place, bytes: &mut [u8]) -> Result<(), LoadError> {
+fn relocate_aarch64(kind: RelocationType, place: &Operands, bytes: &mut [u8]) -> Result<(), LoadError> {
     match kind {
         elf::R_AARCH64_NONE => return Ok(()),
         elf::R_AARCH64_ABS64 => return write(bytes, place.absolute().to_le_bytes()),

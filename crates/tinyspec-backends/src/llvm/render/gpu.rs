@@ -73,18 +73,18 @@ impl Renderer<'_, '_> {
     /// The address of a buffer.
     pub(super) fn buffer_parameter(&self, slot: u32) -> Result<Value> {
         let buffer = self.emit.parameter(slot, Kind::Pointer(Space::Global))?;
-        Ok(self.apart_from_parameters(buffer))
+        Ok(self.hide_parameter(buffer))
     }
 
     /// The value of a named dim.
     pub(super) fn dim_parameter(&self, slot: u32) -> Result<Value> {
         let dim = self.emit.parameter(self.kernel.buffers() as u32 + slot, Kind::I64)?;
-        Ok(self.apart_from_parameters(dim))
+        Ok(self.hide_parameter(dim))
     }
 
     /// The value of a parameter, with its origin hidden from LLVM for NVIDIA, which would turn a select of two
     /// parameters into a load from a selected parameter address.
-    fn apart_from_parameters(&self, value: Value) -> Value {
+    fn hide_parameter(&self, value: Value) -> Value {
         if self.family == Family::Nvptx { self.emit.freeze(value) } else { value }
     }
 

@@ -8,7 +8,7 @@ mod reduce;
 mod rules;
 mod spread;
 
-pub(super) use moves::{beside, move_to_device};
+pub(super) use moves::{move_to_device, on_device};
 
 use super::run::realize_part;
 use crate::Result;

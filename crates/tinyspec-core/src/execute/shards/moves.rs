@@ -40,7 +40,7 @@ pub(in crate::execute) fn move_to_device(node: &Arc<Node>) -> Result<()> {
 }
 
 /// The memory itself if it is on `device`, else a copy there.
-pub(in crate::execute) fn beside(
+pub(in crate::execute) fn on_device(
     storage: &Arc<Storage>,
     device: &Arc<Device>,
     roots: &[Arc<Node>],

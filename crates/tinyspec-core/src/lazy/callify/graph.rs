@@ -119,7 +119,7 @@ impl Walk {
                         Apart::Nothing => moved::window(graph, node.op, x, offsets, shape)?,
                         _ => {
                             let shape = graph.shape(shape)?;
-                            graph.add_apart(node.op, &[x, offsets, shape], Arg::None)?
+                            graph.add_unmerged(node.op, &[x, offsets, shape], Arg::None)?
                         }
                     }
                 }
@@ -152,7 +152,7 @@ impl Walk {
                 _ => {
                     let sources: SmallVec<[NodeId; 4]> = sources.iter().map(|&source| of(source)).collect();
                     let new = match is_apart {
-                        true => graph.add_apart(node.op, &sources, node.arg.clone()),
+                        true => graph.add_unmerged(node.op, &sources, node.arg.clone()),
                         false => graph.add(node.op, &sources, node.arg.clone()),
                     };
                     new.map_err(|error| error.at_known(node.location))?
@@ -177,7 +177,7 @@ impl Walk {
 pub(crate) fn twin(graph: &mut Graph, value: NodeId) -> Result<NodeId> {
     let shape = graph.props(value).shape.clone();
     let shape = graph.shape(&shape)?;
-    graph.add_apart(Op::Reshape, &[value, shape], Arg::None)
+    graph.add_unmerged(Op::Reshape, &[value, shape], Arg::None)
 }
 
 /// The Param that stands for a tensor in memory.

@@ -276,7 +276,7 @@ impl Opening {
     /// A Param for a value as it is. A number becomes a constant again, since the gradients of some ops look for constants.
     fn take(&mut self, graph: &mut Graph, history: &History, slot: usize, before: NodeId) -> Result<NodeId> {
         if let Some(number) = history.inputs[slot].number() {
-            let number = graph.add_apart(Op::Const, &[], Arg::Const(number))?;
+            let number = graph.add_unmerged(Op::Const, &[], Arg::Const(number))?;
             self.numbers.push(number);
             return Ok(number);
         }

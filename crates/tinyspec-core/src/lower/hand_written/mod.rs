@@ -46,7 +46,7 @@ pub(crate) fn specialise(code: &[u8], dims: &[i64]) -> Result<Specialised> {
         return Ok(Specialised { graph: kernel.graph, sink: kernel.sink, before, buffers: kernel.buffers });
     }
     if cfg!(debug_assertions) || profile::verifies() {
-        verify::written(&kernel)?;
+        verify::hand_written(&kernel)?;
     }
     let (graph, sink) = bind::bind(&kernel, dims)?;
     let (mut graph, sink) = flatten::flatten(&graph, sink)?;

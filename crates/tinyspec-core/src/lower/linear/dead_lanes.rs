@@ -15,7 +15,7 @@ use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 type Conditions = u64;
 
 /// A load's buffer, its address without the constant, its number of elements, and the loop around it.
-type Walk = (NodeId, Affine, i64, Option<NodeId>);
+type Access = (NodeId, Affine, i64, Option<NodeId>);
 
 /// Removes the gates of loads whose masked-off result is never observed.
 ///
@@ -130,25 +130,29 @@ impl Analysis<'_> {
         let observed = self.conditions(&of, &kept);
         let is_dead =
             |&load: &NodeId| scalar_gate(graph, load).is_some_and(|gate| of(gate) & !observed[load.index()] == 0);
-        let (mut open, mut beside) = (Vec::new(), FxHashMap::<Walk, Vec<i64>>::default());
-        let mut groups: FxHashMap<(Walk, NodeId), Vec<(NodeId, i64)>> = FxHashMap::default();
+        let (mut open, mut ungated) = (Vec::new(), FxHashMap::<Access, Vec<i64>>::default());
+        let mut groups: FxHashMap<(Access, NodeId), Vec<(NodeId, i64)>> = FxHashMap::default();
         for &node in instructions {
             match self.graph.op(node) {
                 Op::Range | Op::If => open.push(node),
                 Op::End | Op::Endif => drop(open.pop()),
                 Op::Load => {
-                    let Some((walk, constant)) = self.walk(node, open.last().copied()) else { continue };
+                    let Some((access, constant)) = self.access(node, open.last().copied()) else { continue };
                     match scalar_gate(graph, node) {
-                        Some(gate) if is_dead(&node) => groups.entry((walk, gate)).or_default().push((node, constant)),
-                        None if self.graph.sources(node).len() == 1 => beside.entry(walk).or_default().push(constant),
+                        Some(gate) if is_dead(&node) => {
+                            groups.entry((access, gate)).or_default().push((node, constant))
+                        }
+                        None if self.graph.sources(node).len() == 1 => {
+                            ungated.entry(access).or_default().push(constant)
+                        }
                         _ => {}
                     }
                 }
                 _ => {}
             }
         }
-        for ((walk, _), loads) in groups {
-            let (Some(known), Some(&(_, first))) = (beside.get(&walk), loads.first()) else { continue };
+        for ((access, _), loads) in groups {
+            let (Some(known), Some(&(_, first))) = (ungated.get(&access), loads.first()) else { continue };
             let fits = |step: &i64| loads.iter().all(|(_, constant)| known.contains(&(constant - step)));
             if let Some(step) = known.iter().map(|constant| first - constant).find(fits) {
                 found.extend(loads.into_iter().map(|(load, _)| (load, step)));
@@ -253,7 +257,7 @@ impl Analysis<'_> {
     }
 
     /// A load's address without its constant, and the constant.
-    fn walk(&self, load: NodeId, around: Option<NodeId>) -> Option<(Walk, i64)> {
+    fn access(&self, load: NodeId, around: Option<NodeId>) -> Option<(Access, i64)> {
         let (buffer, sum) = in_param(self.graph, *self.graph.sources(load).first()?)?;
         Some(((buffer, sum.without_constant(), lanes(self.graph, load), around), sum.constant()))
     }

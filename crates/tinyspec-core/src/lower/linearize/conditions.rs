@@ -195,34 +195,34 @@ pub(super) fn listed(graph: &mut Graph, loops: &Loops, live: &Live, bodies: &[Ve
     // Without blocks no node changes.
     let has_blocks = steps().any(|step| matches!(step, Step::If(_)));
     let taken = if has_blocks { nodes.collect() } else { FxHashSet::default() };
-    let mut again = Again { taken, new: FxHashMap::default(), conditions: Vec::new() };
+    let mut rebuild = Rebuild { taken, new: FxHashMap::default(), conditions: Vec::new() };
     let mut closed: FxHashMap<NodeId, NodeId> = FxHashMap::default();
     let mut list: Vec<NodeId> = Vec::with_capacity(steps().count());
     let mut open: Vec<(usize, usize)> = vec![(live.ranges.len(), 0)];
     while let Some((body, next)) = open.pop() {
         let Some(&step) = bodies[body].get(next) else {
             if let Some(&end) = loops.ends.get(body) {
-                list.push(again.node(graph, end)?);
+                list.push(rebuild.node(graph, end)?);
             }
             continue;
         };
         open.push((body, next + 1));
         match step {
             // Already inside a block of the same gate.
-            Step::If(gate) if again.holds(gate) => again.conditions.push((gate, None)),
+            Step::If(gate) if rebuild.holds(gate) => rebuild.conditions.push((gate, None)),
             Step::If(gate) => {
-                let mut condition = again.new.get(&gate).copied().unwrap_or(gate);
+                let mut condition = rebuild.new.get(&gate).copied().unwrap_or(gate);
                 // Two blocks of one gate must be two nodes, so the second depends on the first.
                 if let Some(&before) = closed.get(&gate) {
                     condition = graph.add(Op::After, &[condition, before], Arg::None)?;
                     list.push(condition);
                 }
                 let node = graph.add(Op::If, &[condition], Arg::None)?;
-                again.conditions.push((gate, Some(node)));
+                rebuild.conditions.push((gate, Some(node)));
                 list.push(node);
             }
             Step::Endif => {
-                if let Some((gate, Some(node))) = again.conditions.pop() {
+                if let Some((gate, Some(node))) = rebuild.conditions.pop() {
                     let end = graph.add(Op::Endif, &[node], Arg::None)?;
                     closed.insert(gate, end);
                     list.push(end);
@@ -230,17 +230,17 @@ pub(super) fn listed(graph: &mut Graph, loops: &Loops, live: &Live, bodies: &[Ve
             }
             Step::Node(node) if graph.op(node) == Op::End => {
                 let range = graph.source(node, 1);
-                list.push(again.node(graph, range)?);
+                list.push(rebuild.node(graph, range)?);
                 open.push((live.bit(range).trailing_zeros() as usize, 0));
             }
-            Step::Node(node) => list.push(again.node(graph, node)?),
+            Step::Node(node) => list.push(rebuild.node(graph, node)?),
         }
     }
     graph.add(Op::Linear, &list, Arg::None)
 }
 
 /// Rebuilds nodes over the replacements of their sources.
-struct Again {
+struct Rebuild {
     new: FxHashMap<NodeId, NodeId>,
     /// Nodes that are already in the order.
     taken: FxHashSet<NodeId>,
@@ -248,7 +248,7 @@ struct Again {
     conditions: Vec<(NodeId, Option<NodeId>)>,
 }
 
-impl Again {
+impl Rebuild {
     fn holds(&self, gate: NodeId) -> bool {
         self.conditions.iter().any(|condition| condition.0 == gate)
     }

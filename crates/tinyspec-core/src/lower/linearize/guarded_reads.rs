@@ -6,37 +6,37 @@ use rustc_hash::FxHashMap;
 use tinyspec_ir::{AddrSpace, Builder, DType, Graph, Interval, NodeId, Op};
 
 /// For such reads, and values computed from them, the loops that they must stay in besides those that they depend on.
-pub(super) fn places(graph: &Graph, live: &Live, order: &[NodeId]) -> FxHashMap<NodeId, RangeSet> {
-    let mut places = FxHashMap::default();
+pub(super) fn required_loops(graph: &Graph, live: &Live, order: &[NodeId]) -> FxHashMap<NodeId, RangeSet> {
+    let mut required = FxHashMap::default();
     let may_be_empty = |range: NodeId| match graph.props(graph.source(range, 0)).interval {
         Interval::Int(least, _) => least < 1,
         _ => true,
     };
     let empty = live.ranges.iter().filter(|&&range| may_be_empty(range)).fold(0, |set, &range| set | live.bit(range));
     if empty == 0 {
-        return places;
+        return required;
     }
-    let mut hangs = vec![false; graph.len()];
+    let mut is_guarded = vec![false; graph.len()];
     for &node in order {
         let is_value = graph.dtype(node) != DType::Void && graph.op(node) != Op::Range;
-        hangs[node.index()] = (graph.op(node) == Op::Load && !is_always_inside(graph, node))
-            || (is_value && graph.sources(node).iter().any(|source| hangs[source.index()]));
+        is_guarded[node.index()] = (graph.op(node) == Op::Load && !is_always_inside(graph, node))
+            || (is_value && graph.sources(node).iter().any(|source| is_guarded[source.index()]));
     }
     // Loops that contain all users of a node.
     let mut around = vec![RangeSet::MAX; graph.len()];
     for &node in order.iter().rev() {
-        let mut place = live.of(node);
-        if hangs[node.index()] {
-            place |= around[node.index()] & empty;
-            places.insert(node, place);
+        let mut loops = live.of(node);
+        if is_guarded[node.index()] {
+            loops |= around[node.index()] & empty;
+            required.insert(node, loops);
         }
         // A bound is needed before its loop begins.
-        place &= !live.bit(node);
+        loops &= !live.bit(node);
         for source in graph.sources(node) {
-            around[source.index()] &= place;
+            around[source.index()] &= loops;
         }
     }
-    places
+    required
 }
 
 /// Whether the element that is read exists whatever the named dims are.

@@ -33,12 +33,12 @@ const ALIGNMENT: usize = 64;
 #[derive(Clone, Copy)]
 struct Part {
     node: NodeId,
-    place: Place,
+    place: Region,
 }
 
 /// Where a part lies in the whole, in elements. The memory passed to its kernel starts at an aligned element.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct Region {
     first: i64,
     /// Distance of `first` from the start of the memory passed.
     offset: i64,
@@ -49,9 +49,9 @@ pub(super) struct Place {
     rows: i64,
 }
 
-impl Place {
-    fn of(first: i64, row: i64, stride: i64, rows: i64, dtype: DType) -> Place {
-        Place { first, offset: first % (ALIGNMENT / dtype.size().max(1)) as i64, row, stride, rows }
+impl Region {
+    fn of(first: i64, row: i64, stride: i64, rows: i64, dtype: DType) -> Region {
+        Region { first, offset: first % (ALIGNMENT / dtype.size().max(1)) as i64, row, stride, rows }
     }
 
     /// The element of the whole at which its memory begins.
@@ -178,7 +178,7 @@ fn tensors_of_part(graph: &Graph, sources: &[NodeId], read: Read) -> Option<usiz
 fn stacked(graph: &Graph, sources: &[NodeId]) -> Option<Vec<Part>> {
     let first = *sources.first()?;
     let length = count(graph, first)?;
-    let place = |number: i64| Place::of(number * length, length, length, 1, graph.dtype(first));
+    let place = |number: i64| Region::of(number * length, length, length, 1, graph.dtype(first));
     Some((0..).zip(sources).map(|(number, &node)| Part { node, place: place(number) }).collect())
 }
 
@@ -206,7 +206,7 @@ struct Piece {
     node: NodeId,
     pad: NodeId,
     source: NodeId,
-    place: Place,
+    place: Region,
 }
 
 /// The operands of a [`cat`], or the values that calls of [`set`] have written over a whole tensor, ordered by position.
@@ -248,7 +248,7 @@ fn pieces(graph: &Graph, whole: NodeId) -> Option<Vec<Piece>> {
             _ => {
                 let (rows, inner): (i64, i64) = (dims[..axis].iter().product(), dims[axis + 1..].iter().product());
                 let [first, row, stride] = [start, sizes[axis], dims[axis]].map(|length| length * inner);
-                let place = Place::of(first, row, stride, rows, graph.dtype(whole));
+                let place = Region::of(first, row, stride, rows, graph.dtype(whole));
                 pieces.insert(start, (end, Piece { node, pad, source, place }));
                 filled += sizes[axis];
             }
@@ -385,7 +385,7 @@ fn is_aligned(graph: &Graph, part: NodeId) -> bool {
 pub(super) struct Concats {
     wholes: FxHashMap<NodeId, Vec<NodeId>>,
     /// For each part, the concatenation and the place in it.
-    parts: FxHashMap<NodeId, (NodeId, Place)>,
+    parts: FxHashMap<NodeId, (NodeId, Region)>,
     /// Those whose parts overlap in memory: their rows interleave, or parts start within an aligned line.
     overlapping: FxHashSet<NodeId>,
 }
@@ -421,12 +421,12 @@ impl Concats {
     }
 
     /// The concatenation that a tensor is part of, and where the tensor lies in it.
-    pub(super) fn part(&self, node: NodeId) -> Option<(NodeId, Place)> {
+    pub(super) fn part(&self, node: NodeId) -> Option<(NodeId, Region)> {
         self.parts.get(&node).copied()
     }
 
     /// Like [`Concats::part`], for parts that may overlap others in memory.
-    pub(super) fn overlapping(&self, node: NodeId) -> Option<(NodeId, Place)> {
+    pub(super) fn overlapping(&self, node: NodeId) -> Option<(NodeId, Region)> {
         self.part(node).filter(|(whole, _)| self.overlapping.contains(whole))
     }
 

@@ -103,7 +103,7 @@ fn read_alike(walk: &mut Walk, a: &[DemandId], b: &[DemandId]) -> bool {
 fn sum_along_one_axis(walk: &Walk, family: usize, a: usize, b: usize) -> bool {
     let (of_a, of_b) = (orientations(walk, a), orientations(walk, b));
     let mut both = of_a.iter().filter_map(|(matrix, axes)| Some((axes, of_b.get(matrix)?))).peekable();
-    !walk.online.is_apart(family)
+    !walk.online.is_separate(family)
         && both.peek().is_some()
         && both.all(|(a, b)| a == b)
         // Each sum has one output Range that its matrices lack: that of its weights.

@@ -30,7 +30,7 @@ pub(super) type Ranges = SmallVec<[NodeId; 4]>;
 
 /// The fact that `inner / divisor` is `quotient`.
 #[derive(Clone, Copy)]
-pub(super) struct Turn {
+pub(super) struct KnownQuotient {
     inner: NodeId,
     divisor: i64,
     quotient: i64,
@@ -44,7 +44,7 @@ pub(super) struct Indices {
     next_range: u32,
     symbols: Symbols,
     /// Positions that a Reshape split into indices along some dims, by those indices.
-    apart: FxHashMap<Tuple, (Shape, NodeId)>,
+    split: FxHashMap<Tuple, (Shape, NodeId)>,
 }
 
 impl Indices {
@@ -117,7 +117,7 @@ impl Indices {
         let mut end = tuple.len().min(dims.len());
         while end > 0 {
             let whole = (0..end - 1).find_map(|start| {
-                let (of, position) = self.apart.get(&tuple[start..end])?;
+                let (of, position) = self.split.get(&tuple[start..end])?;
                 (of[..] == dims[start..end]).then_some((start, *position))
             });
             let (start, position) = whole.unwrap_or((end - 1, tuple[end - 1]));
@@ -132,7 +132,7 @@ impl Indices {
     /// Remembers that `tuple` was split from `position` along `dims`.
     pub(super) fn remember(&mut self, tuple: Tuple, dims: Shape, position: NodeId) {
         if tuple.len() > 1 {
-            self.apart.insert(tuple, (dims, position));
+            self.split.insert(tuple, (dims, position));
         }
     }
 
@@ -237,7 +237,12 @@ impl Indices {
     }
 
     /// The gate `low <= a < high` for a remainder `a`, if only one quotient is compatible with it; and that quotient.
-    pub(super) fn within_turn(&mut self, a: NodeId, low: i64, high: i64) -> Result<Option<(Option<NodeId>, Turn)>> {
+    pub(super) fn within_turn(
+        &mut self,
+        a: NodeId,
+        low: i64,
+        high: i64,
+    ) -> Result<Option<(Option<NodeId>, KnownQuotient)>> {
         let form = self.form(a);
         let &[(atom, 1)] = form.terms() else { return Ok(None) };
         let Some((Op::Mod, inner, divisor)) = divided(&self.graph, atom) else { return Ok(None) };
@@ -255,11 +260,11 @@ impl Indices {
         let mut possible = quotients.filter(is_possible);
         let (Some(quotient), None) = (possible.next(), possible.next()) else { return Ok(None) };
         let gate = self.within(inner, quotient * divisor + low, quotient * divisor + high)?;
-        Ok(Some((gate, Turn { inner, divisor, quotient })))
+        Ok(Some((gate, KnownQuotient { inner, divisor, quotient })))
     }
 
     /// `a` simplified by the quotient of a turn.
-    pub(super) fn in_turn(&mut self, a: NodeId, turn: Turn) -> Result<NodeId> {
+    pub(super) fn in_turn(&mut self, a: NodeId, turn: KnownQuotient) -> Result<NodeId> {
         let form = self.form(a);
         let known = form.substitute(|atom| match divided(&self.graph, atom) {
             Some((Op::Idiv, inner, by)) if (inner, by) == (turn.inner, turn.divisor) => Affine::number(turn.quotient),

@@ -40,7 +40,7 @@ use split_reduce::split_reduces;
 use two_level_scan::two_level_scans;
 
 use super::optimize;
-use concat::{Concats, Place};
+use concat::{Concats, Region};
 use movement::{elements, shape};
 use online::Online;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -133,20 +133,20 @@ impl Schedule {
 /// # Errors
 /// Names what no kernel can contain: named dims, calls, moves between devices.
 pub fn rangeify(graph: &Graph, outputs: &[NodeId], target: &Target) -> Result<Schedule> {
-    rangeify_apart(graph, outputs, target, &FxHashSet::default())
+    rangeify_unfused(graph, outputs, target, &FxHashSet::default())
 }
 
 /// As [`rangeify`], with kernels of their own for some of the [reduces](KernelCall::reduces) of an earlier schedule.
 ///
 /// # Errors
 /// As [`rangeify`].
-pub(crate) fn rangeify_apart(
+pub(crate) fn rangeify_unfused(
     graph: &Graph,
     outputs: &[NodeId],
     target: &Target,
-    apart: &FxHashSet<NodeId>,
+    unfused: &FxHashSet<NodeId>,
 ) -> Result<Schedule> {
-    rangeify_by(graph, outputs, &Costs::of(target), target, apart)
+    rangeify_by(graph, outputs, &Costs::of(target), target, unfused)
 }
 
 /// As [`rangeify`], with the costs that the fusion law weighs.
@@ -443,7 +443,7 @@ impl Assembly<'_> {
     }
 
     /// The section of a concatenation's Buffer that holds one of its parts.
-    fn part(&mut self, (whole, place): (NodeId, Place)) -> Result<NodeId> {
+    fn part(&mut self, (whole, place): (NodeId, Region)) -> Result<NodeId> {
         let state = match self.wholes.get(&whole) {
             Some(&state) => state,
             None => {

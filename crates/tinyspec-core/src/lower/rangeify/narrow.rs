@@ -119,8 +119,8 @@ fn narrow(graph: &mut Graph, mut sink: NodeId) -> Result<NodeId> {
 enum Cut {
     /// `count` trips from `first` on, which is data, so some of them may be outside the loop.
     From { first: Affine, count: i64 },
-    /// `count` trips from `first` on, `apart` from each other.
-    Steps { first: i64, apart: i64, count: i64 },
+    /// `count` trips from `first` on, every `step`-th.
+    Steps { first: i64, step: i64, count: i64 },
 }
 
 fn cut(graph: &mut Graph, sink: NodeId, range: NodeId) -> Result<Option<NodeId>> {
@@ -172,7 +172,7 @@ fn cut(graph: &mut Graph, sink: NodeId, range: NodeId) -> Result<Option<NodeId>>
             }
             place
         }
-        Cut::Steps { first, apart, .. } => trip.scale(apart).offset(first),
+        Cut::Steps { first, step, .. } => trip.scale(step).offset(first),
     };
     let sink = replace_in_loop(graph, sink, range, &position)?;
     Ok(Some(substitute(graph, &[sink], &[(range, shorter)].into_iter().collect())?[0]))
@@ -189,10 +189,10 @@ impl Cut {
         }
         let (low, high) = domain.numbers(trips);
         let steps = constraints(conditions).find_map(|(_, constraint)| steps(graph, constraint, range));
-        let (offset, apart) = steps.unwrap_or((0, 1));
-        let first = low.checked_add(low.checked_add(offset)?.checked_neg()?.rem_euclid(apart))?;
-        let count = high.checked_sub(first)?.checked_div(apart)?.checked_add(1)?;
-        (first <= high && count < trips).then_some((Cut::Steps { first, apart, count }, SmallVec::new()))
+        let (offset, step) = steps.unwrap_or((0, 1));
+        let first = low.checked_add(low.checked_add(offset)?.checked_neg()?.rem_euclid(step))?;
+        let count = high.checked_sub(first)?.checked_div(step)?.checked_add(1)?;
+        (first <= high && count < trips).then_some((Cut::Steps { first, step, count }, SmallVec::new()))
     }
 }
 

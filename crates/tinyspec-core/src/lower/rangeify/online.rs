@@ -32,21 +32,21 @@ pub(super) struct Online {
     /// Sums that the terms of other sums use.
     stored: FxHashSet<NodeId>,
     /// Families whose sums have a kernel each.
-    apart: FxHashSet<usize>,
+    separate: FxHashSet<usize>,
 }
 
 impl Online {
     /// The families of a tensor graph, except those in `refused`, for which no kernel could be built. Each result of a family in
-    /// `apart` has a kernel of its own.
+    /// `separate` has a kernel of its own.
     pub(super) fn find(
         graph: &Graph,
         live: &[NodeId],
         forced: &FxHashMap<NodeId, Reason>,
         costs: &Costs,
         refused: &FxHashSet<usize>,
-        apart: &FxHashSet<usize>,
+        separate: &FxHashSet<usize>,
     ) -> Online {
-        let mut online = Online { apart: apart.clone(), ..Online::default() };
+        let mut online = Online { separate: separate.clone(), ..Online::default() };
         let is_maximum = |&node: &NodeId| matches!(graph.arg(node), Arg::Reduce { op: Op::Max, .. });
         if costs.vector < 2 || !live.iter().any(is_maximum) {
             return online;
@@ -75,7 +75,7 @@ impl Online {
                 online.inside.extend(inside.map(|&node| (node, number)));
                 online.ends.extend(family.ends.iter().map(|&node| (node, number)));
                 online.stored.extend(search.needed(&family, search.elements(node)));
-                if apart.contains(&number) {
+                if separate.contains(&number) {
                     let is_weighted = |end: &NodeId| family.terms.contains(&search.summand(*end));
                     online.stored.extend(family.ends.iter().copied().filter(is_weighted));
                 }
@@ -96,8 +96,8 @@ impl Online {
     }
 
     /// Whether each sum of the family has a kernel of its own.
-    pub(super) fn is_apart(&self, family: usize) -> bool {
-        self.apart.contains(&family)
+    pub(super) fn is_separate(&self, family: usize) -> bool {
+        self.separate.contains(&family)
     }
 
     /// The family whose values a Reduce reduces.

@@ -45,7 +45,7 @@ pub(in super::super) fn by_keys(graph: &mut Graph, sink: NodeId, target: &Target
                 sources[0] = key;
                 emit.graph.add(Op::Reduce, &sources, arg)?
             }
-            None if has_greater => apart(&mut emit, sources, arg)?,
+            None if has_greater => maximum_and_nan(&mut emit, sources, arg)?,
             // The lanes that are left are reduced by keys.
             None if plain(emit.graph, sources[0]).is_some() => {
                 let most = emit.graph.add(Op::Reduce, &sources, arg)?;
@@ -64,7 +64,7 @@ pub(in super::super) fn by_keys(graph: &mut Graph, sink: NodeId, target: &Target
 }
 
 /// The key of the maximum, from a Reduce of the numbers and one that detects a nan.
-fn apart(emit: &mut Emit, mut sources: SmallVec<[NodeId; 4]>, arg: Arg) -> Result<NodeId> {
+fn maximum_and_nan(emit: &mut Emit, mut sources: SmallVec<[NodeId; 4]>, arg: Arg) -> Result<NodeId> {
     let number = without_nan(emit.graph, sources[0]);
     let value = number.unwrap_or(sources[0]);
     let lowest = emit.number(value, f64::NEG_INFINITY);

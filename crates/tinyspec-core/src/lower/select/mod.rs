@@ -16,7 +16,7 @@ pub(super) use accumulate::accumulate;
 pub(super) use decompose::decompose;
 pub(super) use devectorize::devectorize;
 pub(super) use maximum::by_keys as keys;
-pub(super) use pair::apart as pairs;
+pub(super) use pair::split as split_pairs;
 pub(super) use scan::scan;
 pub(super) use shared_accumulators::{is_shared, share_accumulators};
 use tinyspec_ir::{AddrSpace, Arg, Graph};

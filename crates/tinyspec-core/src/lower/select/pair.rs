@@ -11,7 +11,7 @@ use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
 /// Splits Reduce-Max of pairs over one loop.
-pub(in super::super) fn apart(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+pub(in super::super) fn split(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     let mut sink = sink;
     loop {
         let order = graph.reachable(&[sink]);

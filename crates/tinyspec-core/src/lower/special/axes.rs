@@ -14,7 +14,7 @@ pub(super) struct Axis {
     /// The set of this Range alone.
     pub bit: RangeSet,
     /// Ranges that are open together with it.
-    pub beside: RangeSet,
+    pub concurrent: RangeSet,
 }
 
 /// All parallel axes, inner ones first; among those of threads, the axis of a warp comes first.
@@ -46,7 +46,7 @@ fn is_thread(graph: &Graph, range: NodeId) -> bool {
 
 impl Axes {
     pub fn new(graph: &Graph, order: &[NodeId], live: &Live) -> Axes {
-        let mut beside: FxHashMap<NodeId, RangeSet> = FxHashMap::default();
+        let mut concurrent: FxHashMap<NodeId, RangeSet> = FxHashMap::default();
         // An outer loop ends after those inside; the Ranges of a Reduce are inside all loops.
         let mut ends: FxHashMap<NodeId, usize> = FxHashMap::default();
         for (position, &node) in order.iter().enumerate() {
@@ -55,7 +55,7 @@ impl Axes {
             if graph.op(node) == Op::Reduce {
                 open |= graph.sources(node)[1..].iter().fold(0, |set, &range| set | live.bit(range));
             }
-            live.members(open).for_each(|range| *beside.entry(range).or_default() |= open);
+            live.members(open).for_each(|range| *concurrent.entry(range).or_default() |= open);
             if graph.op(node) == Op::End {
                 ends.entry(graph.source(node, 1)).or_insert(position);
             }
@@ -64,7 +64,7 @@ impl Axes {
             range,
             trips: trips(graph, range).unwrap_or(0),
             bit: live.bit(range),
-            beside: beside.get(&range).copied().unwrap_or(0),
+            concurrent: concurrent.get(&range).copied().unwrap_or(0),
         };
         let of = |class: fn(&Graph, NodeId) -> bool| {
             let mut axes: Vec<Axis> = live.ranges.iter().filter(|&&range| class(graph, range)).map(axis).collect();
@@ -155,7 +155,7 @@ pub(super) fn numbered(axes: &[Axis]) -> (Vec<usize>, Vec<i64>) {
     for axis in axes {
         let taken = |number: &usize| {
             let mut others = axes.iter().zip(&numbers);
-            others.any(|(other, taken)| taken == number && axis.beside & other.bit != 0)
+            others.any(|(other, taken)| taken == number && axis.concurrent & other.bit != 0)
         };
         let number = (0..axes.len()).find(|number| !taken(number)).unwrap_or(0);
         numbers.push(number);

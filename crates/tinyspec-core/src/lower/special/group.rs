@@ -23,7 +23,7 @@ impl Stage {
         };
         let (arg, old) = (Arg::Reduce { op, axes: axes.clone() }, SmallVec::<[NodeId; 4]>::from(graph.sources(node)));
         let mut own: SmallVec<[NodeId; 4]> = SmallVec::from_iter([self.new[old[0].index()]]);
-        let mut parts = Places::default();
+        let mut parts = MixedRadix::default();
         for &range in &old[1..] {
             match self.index(range) {
                 Some(index) => parts.add(index, trips(graph, range).unwrap_or(1)),
@@ -33,14 +33,14 @@ impl Stage {
         let partial = if own.len() == 1 { own[0] } else { graph.add(Op::Reduce, &own, arg)? };
         // Each position along the other axes of the workgroup and those of the tile has a sum of its own.
         let shared = old[1..].iter().fold(0, |set, &range| set | self.live.bit(range));
-        let beside = self.live.of(old[0]) & !shared;
-        let (mut places, mut tiles, mut serial) =
-            (Places::default(), SmallVec::<[NodeId; 4]>::new(), SmallVec::<[NodeId; 4]>::new());
-        for range in self.live.members(beside) {
+        let others = self.live.of(old[0]) & !shared;
+        let (mut results, mut tiles, mut serial) =
+            (MixedRadix::default(), SmallVec::<[NodeId; 4]>::new(), SmallVec::<[NodeId; 4]>::new());
+        for range in self.live.members(others) {
             let is_tile = matches!(graph.arg(range), Arg::Range { axis: AxisType::Upcast | AxisType::Unroll, .. });
             let index = self.new[range.index()];
             if self.threads.of(range).is_some() || is_tile {
-                places.add(index, trips(graph, range).unwrap_or(1));
+                results.add(index, trips(graph, range).unwrap_or(1));
             }
             if is_tile {
                 tiles.push(index);
@@ -52,9 +52,9 @@ impl Stage {
         // The partial sums of each result are aligned, so that they can be loaded as vectors.
         let (dtype, lanes) = (graph.dtype(partial), VECTOR / (graph.dtype(partial).size() as i64).clamp(1, VECTOR));
         let row = (count + lanes - 1) / lanes * lanes;
-        let first = places.sum.scale(row);
+        let first = results.sum.scale(row);
         let cell = first.plus(&parts.sum);
-        let dims = graph.shape(&[Dim::from(places.count.saturating_mul(row))])?;
+        let dims = graph.shape(&[Dim::from(results.count.saturating_mul(row))])?;
         let arg = Arg::Buffer { slot: self.next_local, dtype, device: None, addrspace: AddrSpace::Local };
         self.next_local += 1;
         let buffer = graph.add(Op::Buffer, &[dims], arg)?;
@@ -65,7 +65,7 @@ impl Stage {
             ready = graph.add(Op::After, &[buffer, barrier], Arg::None)?;
         }
         // One thread stores each partial sum, even if several compute the same one.
-        let exists = self.threads.gate(graph, beside | shared, true)?;
+        let exists = self.threads.gate(graph, others | shared, true)?;
         let mut ready = self.pass(graph, buffer, ready, &cell, partial, exists, &tiles)?;
         let nothing = identity(graph, op, dtype);
         let (mut sum, mut left) = (partial, count);
@@ -83,7 +83,7 @@ impl Stage {
             ready = self.pass(graph, buffer, ready, &cell, sum, stays, &tiles)?;
             left = rest;
         }
-        let gate = self.threads.gate(graph, beside, false)?;
+        let gate = self.threads.gate(graph, others, false)?;
         let mut sum = load(graph, ready, &first, nothing, gate)?;
         for other in 1..left {
             let other = load(graph, ready, &first.offset(other), nothing, gate)?;
@@ -126,18 +126,18 @@ fn load(graph: &mut Graph, buffer: NodeId, cell: &Affine, nothing: NodeId, gate:
 }
 
 /// A mixed-radix number with indices as its digits.
-struct Places {
+struct MixedRadix {
     sum: Affine,
     count: i64,
 }
 
-impl Default for Places {
-    fn default() -> Places {
-        Places { sum: Affine::number(0), count: 1 }
+impl Default for MixedRadix {
+    fn default() -> MixedRadix {
+        MixedRadix { sum: Affine::number(0), count: 1 }
     }
 }
 
-impl Places {
+impl MixedRadix {
     fn add(&mut self, index: NodeId, trips: i64) {
         self.sum = self.sum.plus(&Affine::atom(index).scale(self.count));
         self.count = self.count.saturating_mul(trips);

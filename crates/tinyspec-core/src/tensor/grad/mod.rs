@@ -114,7 +114,7 @@ pub(crate) fn connected(
         return refuse(message, "leave it out of the wanted tensors");
     }
     let walk = settled_walk(&roots, &roots[1..])?;
-    let states = walk.states_beside();
+    let states = walk.next_states();
     let walk = walk.with_moved_windows(&roots[1..])?;
     let call = Call { location, wanted: &roots[1..], dtype, shape };
     let gradients = match walk.derivation(call.wanted) {

@@ -18,8 +18,8 @@ pub(super) struct Meeting<'g> {
 impl Meeting<'_> {
     /// A loop among `parallel` whose iterations may differ; `None` if they must be the same, or cannot access the same
     /// element.
-    pub fn apart(mut self, parallel: &[NodeId]) -> Option<NodeId> {
-        let mut apart: Vec<NodeId> = parallel.to_vec();
+    pub fn differing_loop(mut self, parallel: &[NodeId]) -> Option<NodeId> {
+        let mut differing: Vec<NodeId> = parallel.to_vec();
         self.solve_quotients();
         loop {
             if (0..self.zeros.len()).any(|zero| self.is_impossible(zero)) {
@@ -33,17 +33,17 @@ impl Meeting<'_> {
                     self.merge(mine, other);
                 }
             }
-            apart.retain(|&range| {
+            differing.retain(|&range| {
                 let (mine, other) = self.iterations(range);
                 mine != other
             });
-            if apart.is_empty() {
+            if differing.is_empty() {
                 return None;
             }
             let Some((kept, gone)) = self.equal_pair() else { break };
             self.merge(kept, gone);
         }
-        if self.contradicts() { None } else { apart.first().copied() }
+        if self.contradicts() { None } else { differing.first().copied() }
     }
 
     /// The symbols of a loop's variable in both iterations, after merging equal ones.

@@ -97,5 +97,5 @@ fn meeting(
         let (a, b) = (index_in_bounds(&mut prover, a, dim, false), index_in_bounds(&mut prover, b, dim, true));
         zeros.push(a.minus(&b));
     }
-    Meeting { prover, zeros }.apart(&parallel)
+    Meeting { prover, zeros }.differing_loop(&parallel)
 }

@@ -15,7 +15,7 @@ use syn::Expr;
 use tinyspec_ir::ops::LiteralKind;
 
 /// The most alternatives that are traced.
-pub(super) const MOST_WAYS: usize = 400;
+pub(super) const MOST_ALTERNATIVES: usize = 400;
 
 /// The largest value that is tried for a constant used as a number: a stride, a padding, a window size, the `k` of a
 /// top-k. Smaller if several constants would give too many alternatives.
@@ -177,7 +177,7 @@ pub(super) fn covered(question: &Decision, before: &[(Decision, i64)]) -> Option
 }
 
 /// The trace of one alternative.
-pub(super) struct Way {
+pub(super) struct Alternative {
     /// Its decisions.
     pub decisions: Vec<(Decision, i64)>,
     /// Its outcome.
@@ -192,17 +192,21 @@ pub(super) struct Way {
 
 /// Merges the outcomes of all alternatives. Errors that every alternative has in the same words, or that flags may
 /// choose, are reported here; the others are left to `const` evaluation, which knows the alternative that is chosen.
-pub(super) fn joined(ways: Vec<Way>, covered: Vec<TokenStream>, diagnostics: &mut Diagnostics) -> Outcome {
+pub(super) fn joined(
+    alternatives: Vec<Alternative>,
+    covered: Vec<TokenStream>,
+    diagnostics: &mut Diagnostics,
+) -> Outcome {
     let mut checks = covered;
     let mut chosen: Option<Outcome> = None;
-    let of_all = ways
-        .split_first()
-        .map_or(Diagnostics::default(), |(first, others)| first.found.shared_with(others.iter().map(|way| &way.found)));
+    let of_all = alternatives.split_first().map_or(Diagnostics::default(), |(first, others)| {
+        first.found.shared_with(others.iter().map(|alternative| &alternative.found))
+    });
     let is_reported = !of_all.is_empty();
     diagnostics.extend(of_all);
     let mut is_wrong = is_reported;
-    for way in ways {
-        let Way { decisions, outcome, found, checks: equalities, computed } = way;
+    for alternative in alternatives {
+        let Alternative { decisions, outcome, found, checks: equalities, computed } = alternative;
         let conditions = decisions.iter().filter(|(decision, _)| decision.is_constant);
         let conditions: Vec<TokenStream> = conditions.map(|(decision, value)| decision.holds(*value)).collect();
         let condition = quote!(#(#conditions)&&*);
@@ -237,7 +241,7 @@ pub(super) fn joined(ways: Vec<Way>, covered: Vec<TokenStream>, diagnostics: &mu
             chosen = Some(outcome);
         }
     }
-    let outcome = chosen.unwrap_or_else(|| unreachable!("a body is traced in one way at least"));
+    let outcome = chosen.unwrap_or_else(|| unreachable!("a body is traced in one alternative at least"));
     let (traced, open) = (outcome.traced.filter(|_| !is_wrong), outcome.open.filter(|_| !is_wrong));
     Outcome { traced, open, checks, ..outcome }
 }

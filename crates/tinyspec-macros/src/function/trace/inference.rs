@@ -137,7 +137,7 @@ pub struct Inference {
 
 impl Inference {
     /// The start of another trace of the same body.
-    pub fn again(self) -> Inference {
+    pub fn retraced(self) -> Inference {
         let mut learned = self.learned.clone();
         for (&literal, &variable) in &self.literals {
             learned.extend(self.types[self.root(variable) as usize].map(|ty| (literal, ty)));

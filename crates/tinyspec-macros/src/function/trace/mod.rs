@@ -33,7 +33,7 @@ use super::Told;
 use super::signature::{Constants, FunctionSignature, OuterConstant, Passing, TensorType, TypeReader};
 use crate::diagnostics::{Diagnostics, Place};
 use crate::model::types::{FieldType, OF_MODEL};
-use decide::{Decided, Decision, MOST_NUMBERS, MOST_WAYS, Way};
+use decide::{Alternative, Decided, Decision, MOST_ALTERNATIVES, MOST_NUMBERS};
 use inference::Inference;
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -170,16 +170,16 @@ pub fn trace(
     callees: &Told,
     diagnostics: &mut Diagnostics,
 ) -> Outcome {
-    let mut ways = AllWays::default();
+    let mut alternatives = Alternatives::default();
     for most in MOST_NUMBERS {
-        match all_ways(signature, body, callees, most) {
+        match all_alternatives(signature, body, callees, most) {
             Ok(all) => {
-                ways = all;
+                alternatives = all;
                 break;
             }
             Err(question) if Some(&most) == MOST_NUMBERS.last() => {
                 let message = format!(
-                    "`{}` is one constant too many to decide here: a body is traced in at most {MOST_WAYS} ways; make some of them `const`s inside the function",
+                    "`{}` is one constant too many to decide here: a body is traced in at most {MOST_ALTERNATIVES} ways; make some of them `const`s inside the function",
                     question.text
                 );
                 diagnostics.error(question.place, message);
@@ -187,16 +187,16 @@ pub fn trace(
             Err(_) => {}
         }
     }
-    let AllWays { ways, covered } = ways;
+    let Alternatives { alternatives, covered } = alternatives;
     if signature.has_unread_facts {
         // It is unknown which dims divide which.
         let mut found = Diagnostics::default();
-        let outcome = decide::joined(ways, covered, &mut found);
+        let outcome = decide::joined(alternatives, covered, &mut found);
         diagnostics.extend(found.without_errors());
         return Outcome { checks: vec![], traced: None, open: None, ..outcome };
     }
     let is_right = diagnostics.is_empty();
-    if ways.is_empty() {
+    if alternatives.is_empty() {
         return Outcome {
             checks: vec![],
             traced: None,
@@ -206,32 +206,34 @@ pub fn trace(
             open: None,
         };
     }
-    let outcome = decide::joined(ways, covered, diagnostics);
+    let outcome = decide::joined(alternatives, covered, diagnostics);
     let (traced, open) = (outcome.traced.filter(|_| is_right), outcome.open.filter(|_| is_right));
     Outcome { traced, open, ..outcome }
 }
 
 /// The traces of all alternatives.
 #[derive(Default)]
-struct AllWays {
-    ways: Vec<Way>,
+struct Alternatives {
+    alternatives: Vec<Alternative>,
     /// Checks for `const` evaluation that there is no other alternative.
     covered: Vec<TokenStream>,
 }
 
 /// Traces all alternatives; `Err` is the decision that makes them too many.
-fn all_ways(
+fn all_alternatives(
     signature: &FunctionSignature,
     body: &syn::Block,
     callees: &Told,
     most_number: i64,
-) -> Result<AllWays, Box<Decision>> {
+) -> Result<Alternatives, Box<Decision>> {
     let mut open: Vec<Vec<(Decision, i64)>> = vec![vec![]];
-    let (mut ways, mut covered) = (vec![], vec![]);
+    let (mut alternatives, mut covered) = (vec![], vec![]);
     while let Some(decisions) = open.pop() {
-        match trace_one_way(signature, body, callees, (&decisions, most_number)) {
-            Ok(way) => ways.push(way),
-            Err(question) if open.len() + ways.len() + question.values.len() > MOST_WAYS => return Err(question),
+        match trace_alternative(signature, body, callees, (&decisions, most_number)) {
+            Ok(alternative) => alternatives.push(alternative),
+            Err(question) if open.len() + alternatives.len() + question.values.len() > MOST_ALTERNATIVES => {
+                return Err(question);
+            }
             Err(question) => {
                 covered.extend(decide::covered(&question, &decisions));
                 for &value in question.values.iter().rev() {
@@ -242,16 +244,16 @@ fn all_ways(
             }
         }
     }
-    Ok(AllWays { ways, covered })
+    Ok(Alternatives { alternatives, covered })
 }
 
 /// Traces `body` with these decisions; `Err` is the next open decision.
-fn trace_one_way(
+fn trace_alternative(
     signature: &FunctionSignature,
     body: &syn::Block,
     callees: &Told,
     (decisions, most_number): (&[(Decision, i64)], i64),
-) -> Result<Way, Box<Decision>> {
+) -> Result<Alternative, Box<Decision>> {
     let decided: Decided = decisions.iter().map(|(decision, value)| (decision.path.to_string(), *value)).collect();
     let mut known = (signature.constants.clone(), vec![]);
     let mut inference = Inference::default();
@@ -262,7 +264,7 @@ fn trace_one_way(
         let (outcome, Taken { assumed, equalities, computed }, inferred) =
             trace_assuming(signature, body, callees, assuming, &mut found)?;
         let is_inferred = !inferred.is_wrong();
-        inference = inferred.again();
+        inference = inferred.retraced();
         if !assumed.is_empty() {
             known.0 = outcome.constants;
             known.1.extend(assumed);
@@ -277,7 +279,7 @@ fn trace_one_way(
         let is_deferred = outcome.is_deferred || !decisions.is_empty();
         let outcome = Outcome { traced, open, is_deferred, ..outcome };
         known.1.extend(equalities);
-        return Ok(Way { decisions: decisions.to_vec(), outcome, found, checks: known.1, computed });
+        return Ok(Alternative { decisions: decisions.to_vec(), outcome, found, checks: known.1, computed });
     }
 }
 

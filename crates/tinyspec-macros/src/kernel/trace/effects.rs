@@ -121,7 +121,7 @@ impl Tracer<'_> {
         for root in roots {
             inside.extend(self.open_ranges.of(&self.graph, root));
         }
-        let mut told: HashSet<NodeId> = indices.iter().flat_map(|&index| self.told_apart(index)).collect();
+        let mut told: HashSet<NodeId> = indices.iter().flat_map(|&index| self.certain_loops(index)).collect();
         for &effect in &after {
             told.extend(self.open_ranges.of(&self.graph, effect));
         }
@@ -147,7 +147,7 @@ impl Tracer<'_> {
 
     /// The loops on which an index depends whatever the dims turn out to be. A quotient or a condition may fold to a
     /// number once they are known; an access that depended on a loop only through it would then happen once.
-    fn told_apart(&self, index: NodeId) -> Vec<NodeId> {
+    fn certain_loops(&self, index: NodeId) -> Vec<NodeId> {
         let (mut found, mut twice): (Vec<NodeId>, Vec<NodeId>) = (vec![], vec![]);
         let mut pending = vec![index];
         while let Some(node) = pending.pop() {

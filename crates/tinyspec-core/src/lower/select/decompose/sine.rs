@@ -88,32 +88,32 @@ fn shifted(emit: &mut Emit, words: &[NodeId], shift: NodeId) -> Result<SmallVec<
 }
 
 pub(super) fn sin_f32(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
-    in_f32(emit, sources[0], Turn::Sine)
+    in_f32(emit, sources[0], Function::Sine)
 }
 
 pub(super) fn sin_f64(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
-    in_f64(emit, sources[0], Turn::Sine)
+    in_f64(emit, sources[0], Function::Sine)
 }
 
 pub(super) fn cos_f32(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
-    in_f32(emit, sources[0], Turn::Cosine)
+    in_f32(emit, sources[0], Function::Cosine)
 }
 
 pub(super) fn cos_f64(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
-    in_f64(emit, sources[0], Turn::Cosine)
+    in_f64(emit, sources[0], Function::Cosine)
 }
 
-/// Which of the two functions, a quarter of a turn apart.
+/// Which of the two functions, a quarter of a function apart.
 #[derive(Clone, Copy, PartialEq)]
-enum Turn {
+enum Function {
     Sine,
     Cosine,
 }
 
-impl Turn {
+impl Function {
     /// The quadrant of the value at `|x|`.
     fn quadrant(self, emit: &mut Emit, quadrant: NodeId) -> Result<NodeId> {
-        if self == Turn::Sine {
+        if self == Function::Sine {
             return Ok(quadrant);
         }
         let one = emit.integer(quadrant, 1);
@@ -122,7 +122,7 @@ impl Turn {
 
     /// From the value at `|x|` to that at `x`: the sine is odd, the cosine even.
     fn signed(self, emit: &mut Emit, value: NodeId, bits: NodeId, sign: i128) -> Result<NodeId> {
-        if self == Turn::Cosine {
+        if self == Function::Cosine {
             return Ok(value);
         }
         let (integer, float) = (emit.graph.dtype(bits), emit.graph.dtype(value));
@@ -133,21 +133,21 @@ impl Turn {
     }
 }
 
-fn in_f32(emit: &mut Emit, x: NodeId, turn: Turn) -> Result<NodeId> {
+fn in_f32(emit: &mut Emit, x: NodeId, function: Function) -> Result<NodeId> {
     let bits = emit.bitcast(x, DType::U32)?;
     let absolute_bits = emit.mask(bits, 0x7fff_ffff)?;
     let absolute = emit.bitcast(absolute_bits, DType::F32)?;
     let (quadrant, reduced) = all_bits_f32(emit, absolute_bits, absolute)?;
-    let value = of_f32(emit, quadrant, reduced, turn)?;
+    let value = of_f32(emit, quadrant, reduced, function)?;
     let value = finite_or_nan(emit, absolute, value)?;
-    let value = turn.signed(emit, value, bits, SIGN32)?;
+    let value = function.signed(emit, value, bits, SIGN32)?;
     unless_large(emit, absolute, value, |emit| {
         let wide = emit.cast(absolute, DType::F64)?;
         let (quadrant, count) = nearest_multiple(emit, wide)?;
         let reduced = minus_multiple(emit, count, HALF_PI[0], wide)?;
         let reduced = minus_multiple(emit, count, HALF_PI[1], reduced)?;
-        let value = of_f32(emit, quadrant, reduced, turn)?;
-        turn.signed(emit, value, bits, SIGN32)
+        let value = of_f32(emit, quadrant, reduced, function)?;
+        function.signed(emit, value, bits, SIGN32)
     })
 }
 
@@ -182,13 +182,13 @@ fn minus_multiple(emit: &mut Emit, count: NodeId, part: f64, x: NodeId) -> Resul
 }
 
 /// Evaluates the sine or cosine of a reduced argument in f64 and rounds the result to f32.
-fn of_f32(emit: &mut Emit, quadrant: NodeId, reduced: NodeId, turn: Turn) -> Result<NodeId> {
+fn of_f32(emit: &mut Emit, quadrant: NodeId, reduced: NodeId, function: Function) -> Result<NodeId> {
     let z = emit.mul(reduced, reduced)?;
     let sine = emit.polynomial(z, SINE_F32)?;
     let cube = emit.mul(reduced, z)?;
     let sine = emit.fma(sine, cube, reduced)?;
     let cosine = cosine(emit, z, COSINE_F32)?;
-    let quadrant = turn.quadrant(emit, quadrant)?;
+    let quadrant = function.quadrant(emit, quadrant)?;
     let value = by_quadrant(emit, quadrant, sine, cosine)?;
     emit.cast(value, DType::F32)
 }
@@ -267,14 +267,14 @@ fn finite_or_nan(emit: &mut Emit, absolute: NodeId, value: NodeId) -> Result<Nod
     emit.select(finite, value, nan)
 }
 
-fn in_f64(emit: &mut Emit, x: NodeId, turn: Turn) -> Result<NodeId> {
+fn in_f64(emit: &mut Emit, x: NodeId, function: Function) -> Result<NodeId> {
     let bits = emit.bitcast(x, DType::U64)?;
     let absolute_bits = emit.mask(bits, i64::MAX as i128)?;
     let absolute = emit.bitcast(absolute_bits, DType::F64)?;
     let (quadrant, reduced, error) = all_bits_f64(emit, absolute_bits, absolute)?;
-    let value = of_f64(emit, quadrant, reduced, error, turn)?;
+    let value = of_f64(emit, quadrant, reduced, error, function)?;
     let value = finite_or_nan(emit, absolute, value)?;
-    let value = turn.signed(emit, value, bits, SIGN64)?;
+    let value = function.signed(emit, value, bits, SIGN64)?;
     unless_large(emit, absolute, value, |emit| {
         let (quadrant, count) = nearest_multiple(emit, absolute)?;
         // The first difference is exact; the rounding errors of the second are carried along.
@@ -288,8 +288,8 @@ fn in_f64(emit: &mut Emit, x: NodeId, turn: Turn) -> Result<NodeId> {
         let lost = emit.add(lost, lost_product)?;
         let lost = minus_multiple(emit, count, HALF_PI[2], lost)?;
         let (reduced, error) = two_sum(emit, reduced, lost)?;
-        let value = of_f64(emit, quadrant, reduced, error, turn)?;
-        turn.signed(emit, value, bits, SIGN64)
+        let value = of_f64(emit, quadrant, reduced, error, function)?;
+        function.signed(emit, value, bits, SIGN64)
     })
 }
 
@@ -372,7 +372,7 @@ fn all_bits_f64(emit: &mut Emit, absolute_bits: NodeId, absolute: NodeId) -> Res
 }
 
 /// Evaluates the sine or cosine of the reduced argument `reduced + error` in f64.
-fn of_f64(emit: &mut Emit, quadrant: NodeId, reduced: NodeId, error: NodeId, turn: Turn) -> Result<NodeId> {
+fn of_f64(emit: &mut Emit, quadrant: NodeId, reduced: NodeId, error: NodeId, function: Function) -> Result<NodeId> {
     let x = reduced;
     // sin(r + e) = sin r + e·cos r, cos(r + e) = cos r - e·sin r, to first order.
     let z = emit.mul(reduced, reduced)?;
@@ -395,7 +395,7 @@ fn of_f64(emit: &mut Emit, quadrant: NodeId, reduced: NodeId, error: NodeId, tur
     let crossed = emit.mul(reduced, error)?;
     let tail = emit.sub(tail, crossed)?;
     let cosine = emit.add(near, tail)?;
-    let quadrant = turn.quadrant(emit, quadrant)?;
+    let quadrant = function.quadrant(emit, quadrant)?;
     by_quadrant(emit, quadrant, sine, cosine)
 }
 

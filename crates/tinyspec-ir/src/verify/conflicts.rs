@@ -18,7 +18,7 @@ const COMMON: usize = 8;
 const TRIALS: usize = 16;
 
 /// The search for conflicts between the accesses of a kernel.
-pub(super) struct Meetings<'a> {
+pub(super) struct Conflicts<'a> {
     graph: &'a Graph,
     open: &'a FxHashMap<NodeId, Vec<NodeId>>,
     conditions: &'a Conditions,
@@ -30,16 +30,16 @@ pub(super) struct Meetings<'a> {
 /// An access in an iteration: its first element, and the iteration of the parallel loops.
 type Visit = (i128, SmallVec<[u64; 4]>);
 
-impl<'a> Meetings<'a> {
+impl<'a> Conflicts<'a> {
     pub fn new(
         graph: &'a Graph,
         live: &[NodeId],
         open: &'a FxHashMap<NodeId, Vec<NodeId>>,
         conditions: &'a Conditions,
-    ) -> Meetings<'a> {
+    ) -> Conflicts<'a> {
         let is_group = |node: &NodeId| matches!(SpecialIndex::of(graph, *node), Some(SpecialIndex::Group(_)));
         let groups = live.iter().copied().filter(is_group).collect();
-        Meetings { graph, open, conditions, groups, pairs_left: PAIRS }
+        Conflicts { graph, open, conditions, groups, pairs_left: PAIRS }
     }
 
     /// Whether two accesses that the graph does not order are to the same element, in the same iteration of their
@@ -114,11 +114,11 @@ struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    fn new(meetings: &Meetings<'a>, access: NodeId) -> Option<Side<'a>> {
-        let (start, length) = run(meetings.graph, access)?;
-        let gates = meetings.conditions.gates(meetings.graph, access);
-        let roots = [start].into_iter().chain(gates.iter().copied()).chain(meetings.around(access));
-        Some(Side { arithmetic: Arithmetic::new(meetings.graph, roots)?, start, length, gates })
+    fn new(conflicts: &Conflicts<'a>, access: NodeId) -> Option<Side<'a>> {
+        let (start, length) = run(conflicts.graph, access)?;
+        let gates = conflicts.conditions.gates(conflicts.graph, access);
+        let roots = [start].into_iter().chain(gates.iter().copied()).chain(conflicts.around(access));
+        Some(Side { arithmetic: Arithmetic::new(conflicts.graph, roots)?, start, length, gates })
     }
 
     fn count(&self, range: NodeId) -> u64 {
@@ -128,7 +128,7 @@ impl<'a> Side<'a> {
     /// Random iterations and their neighbours, for given iterations of the `common` loops.
     fn visit(
         &mut self,
-        meetings: &Meetings,
+        conflicts: &Conflicts,
         common: &[(NodeId, u64)],
         dice: &mut Dice,
         visits: &mut Vec<Visit>,
@@ -139,11 +139,11 @@ impl<'a> Side<'a> {
         for _ in 0..TRIALS {
             let mut values: SmallVec<[u64; 8]> =
                 counters.iter().map(|&(node, count)| given(node).unwrap_or_else(|| dice.choose(count))).collect();
-            self.come(meetings, &counters, &values, visits)?;
+            self.come(conflicts, &counters, &values, visits)?;
             let moved = dice.choose(counters.len() as u64) as usize;
             if let Some(&(_, count)) = counters.get(moved).filter(|&&(node, _)| given(node).is_none()) {
                 values[moved] = (values[moved] + 1) % count.max(1);
-                self.come(meetings, &counters, &values, visits)?;
+                self.come(conflicts, &counters, &values, visits)?;
             }
         }
         Some(())
@@ -151,7 +151,7 @@ impl<'a> Side<'a> {
 
     fn come(
         &mut self,
-        meetings: &Meetings,
+        conflicts: &Conflicts,
         counters: &[(NodeId, u64)],
         values: &[u64],
         visits: &mut Vec<Visit>,
@@ -159,7 +159,7 @@ impl<'a> Side<'a> {
         values.iter().enumerate().for_each(|(counter, &value)| self.arithmetic.set(counter, value));
         let happens = self.arithmetic.run()?;
         if happens && !self.gates.iter().any(|&gate| self.arithmetic.value(gate) == Some(0)) {
-            let is_parallel = |&(counter, _): &(&(NodeId, u64), &u64)| meetings.is_parallel(counter.0);
+            let is_parallel = |&(counter, _): &(&(NodeId, u64), &u64)| conflicts.is_parallel(counter.0);
             let parallel = counters.iter().zip(values).filter(is_parallel).map(|(_, &value)| value).collect();
             visits.push((self.arithmetic.value(self.start)?, parallel));
         }

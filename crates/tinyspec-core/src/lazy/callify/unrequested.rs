@@ -49,7 +49,7 @@ impl Work {
 impl Walk {
     /// The lazy results of each `grad` call of which the roots need only some. Computed one by one, each would repeat the forward pass
     /// in a program of its own.
-    pub fn gradients_beside(&self) -> Vec<Arc<Node>> {
+    pub fn sibling_gradients(&self) -> Vec<Arc<Node>> {
         let mut calls: SmallVec<[&Arc<[Weak<Node>]>; 1]> = SmallVec::new();
         for gradients in self.entries.iter().filter_map(|entry| entry.node.gradients()) {
             if !calls.iter().any(|known| Arc::ptr_eq(known, gradients)) {
@@ -61,20 +61,20 @@ impl Walk {
         }
         let met: FxHashSet<ContentHash> = self.entries.iter().map(|entry| entry.node.hash).collect();
         let mut known = self.root_hashes();
-        let mut beside = Vec::new();
+        let mut siblings = Vec::new();
         for gradients in calls {
             let held: Vec<Arc<Node>> =
                 gradients.iter().filter_map(Weak::upgrade).filter(|node| node.is_awaited()).collect();
             if held.iter().any(|node| !met.contains(&node.hash)) {
-                beside.extend(held.into_iter().filter(|node| known.insert(node.hash)));
+                siblings.extend(held.into_iter().filter(|node| known.insert(node.hash)));
             }
         }
-        beside
+        siblings
     }
 
     /// The states assigned over those that the walk reads: computed in the next step, they would repeat the forward pass and the
     /// gradients. States assigned after these depend on the next forward pass, and are left to that step.
-    pub fn states_beside(&self) -> Vec<Arc<Node>> {
+    pub fn next_states(&self) -> Vec<Arc<Node>> {
         let read =
             self.entries.iter().flat_map(|entry| &entry.sources).map(|&source| &self.entries[source as usize].node);
         let mut waiting: Vec<Arc<Node>> =
@@ -91,8 +91,8 @@ impl Walk {
     }
 
     /// The tensors nearest to the roots that were still lazy after a run, and that later values of the walk depend on. A dropped one
-    /// counts only if no state `beside` the roots depends on it. `last_run` is that of the thread.
-    pub fn unevaluated(&self, last_run: u64, beside: &[Arc<Node>]) -> Unevaluated {
+    /// counts only if none of the next `states` depends on it. `last_run` is that of the thread.
+    pub fn unevaluated(&self, last_run: u64, states: &[Arc<Node>]) -> Unevaluated {
         let newest = self.entries.iter().map(|entry| entry.node.last_run).fold(last_run, u64::max);
         let is_old = |entry: &Entry| entry.leaf.is_none() && entry.node.age < newest && entry.node.was_tensor();
         if !self.entries.iter().any(is_old) {
@@ -100,12 +100,12 @@ impl Walk {
         }
         let work = self.work();
         let count = self.entries.len();
-        // For each entry: the last run before its newest user was made, whether a root depends on it, and whether one `beside` does.
+        // For each entry: the last run before its newest user was made, whether a root depends on it, and whether one of `states` does.
         let (mut before, mut is_needed, mut is_covered) = (vec![0; count], vec![false; count], vec![false; count]);
         for &root in &self.roots {
-            let is_beside = beside.iter().any(|state| state.hash == self.entries[root as usize].node.hash);
+            let is_state = states.iter().any(|state| state.hash == self.entries[root as usize].node.hash);
             is_needed[root as usize] = true;
-            is_covered[root as usize] |= is_beside;
+            is_covered[root as usize] |= is_state;
         }
         let mut found = Unevaluated::default();
         for (position, Entry { node, sources, leaf, .. }) in self.entries.iter().enumerate().rev() {

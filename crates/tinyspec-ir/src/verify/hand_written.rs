@@ -8,7 +8,7 @@ use crate::{Op, Result};
 ///
 /// # Errors
 /// Names the first access for which that cannot be proved. In `unsafe` parts, iterations may race.
-pub fn written(kernel: &WrittenKernel) -> Result<()> {
+pub fn hand_written(kernel: &WrittenKernel) -> Result<()> {
     if kernel.graph.op(kernel.sink) != Op::Sink {
         return refuse("verify written", &kernel.graph, kernel.sink, "is not a kernel in the form of its author");
     }
