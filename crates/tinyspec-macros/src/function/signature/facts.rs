@@ -7,7 +7,7 @@
 use super::super::options::Fact;
 use super::types::{TypeReader, mentions};
 use super::{FunctionSignature, Ident, NamedDim};
-use crate::diagnostics::{Place, source_text};
+use crate::diagnostics::{Diagnostics, Place, source_text};
 use syn::{Expr, ExprLit, Lit};
 use tinyspec_ir::Dim;
 
@@ -23,6 +23,40 @@ pub struct MadeDim {
     pub dim: Dim,
 }
 
+/// The facts that define dims, one for each dim: several numbers are replaced by their least common multiple.
+fn merged(facts: &[Fact], function: &Ident, dims: &[NamedDim], diagnostics: &mut Diagnostics) -> Vec<Fact> {
+    let mut merged: Vec<Fact> = vec![];
+    for fact in facts {
+        let name = fact.dim.to_string();
+        let Some(position) = dims.iter().position(|dim| dim.name == name) else {
+            diagnostics.error(Place::of(&fact.dim), format!("`{function}` declares no dim `{name}`"));
+            continue;
+        };
+        if (dims[position].min, dims[position].max) != (NamedDim::new("").min, NamedDim::MAX) {
+            let message = format!("`{name}` has `bounds`, and a fact makes it a product: bound what it is made of");
+            diagnostics.error(Place::of(&fact.dim), message);
+            continue;
+        }
+        match merged.iter_mut().find(|other| other.dim == fact.dim) {
+            None => merged.push(fact.clone()),
+            Some(other) => match number(&other.by).zip(number(&fact.by)).and_then(common_multiple) {
+                // A multiple of 4 and 6 is a multiple of 12.
+                Some(both) => {
+                    let both = proc_macro2::Literal::i64_unsuffixed(both);
+                    other.by = syn::parse_quote!(#both);
+                }
+                None => {
+                    let message = format!(
+                        "one fact says what divides `{name}`: write the product, `where({name} % (H * K) == 0)`"
+                    );
+                    diagnostics.error(Place::of(&fact.dim), message);
+                }
+            },
+        }
+    }
+    merged
+}
+
 /// The dims that facts define. Their quotients are added to `dims` and `idents`, and the reader gets the products.
 pub fn made_dims(
     facts: &[Fact],
@@ -31,37 +65,7 @@ pub fn made_dims(
     idents: &mut Vec<Ident>,
     reader: &mut TypeReader,
 ) -> Vec<MadeDim> {
-    let mut left: Vec<Fact> = vec![];
-    for fact in facts {
-        let name = fact.dim.to_string();
-        let Some(position) = dims.iter().position(|dim| dim.name == name) else {
-            reader.diagnostics.error(Place::of(&fact.dim), format!("`{function}` declares no dim `{name}`"));
-            continue;
-        };
-        if (dims[position].min, dims[position].max) != (NamedDim::new("").min, NamedDim::MAX) {
-            let message = format!("`{name}` has `bounds`, and a fact makes it a product: bound what it is made of");
-            reader.diagnostics.error(Place::of(&fact.dim), message);
-            continue;
-        }
-        match left.iter_mut().find(|other| other.dim == fact.dim) {
-            None => left.push(fact.clone()),
-            Some(other) => match (number(&other.by), number(&fact.by)) {
-                // A multiple of 4 and 6 is a multiple of 12.
-                (Some(one), Some(two)) if one > 0 && two > 0 => {
-                    let both = proc_macro2::Literal::i64_unsuffixed(
-                        one / gcd(one.unsigned_abs(), two.unsigned_abs()) as i64 * two,
-                    );
-                    other.by = syn::parse_quote!(#both);
-                }
-                _ => {
-                    let message = format!(
-                        "one fact says what divides `{name}`: write the product, `where({name} % (H * K) == 0)`"
-                    );
-                    reader.diagnostics.error(Place::of(&fact.dim), message);
-                }
-            },
-        }
-    }
+    let mut left = merged(facts, function, dims, reader.diagnostics);
     let mut made = vec![];
     // Factors come before the products made of them.
     while !left.is_empty() {
@@ -99,6 +103,14 @@ fn number(expression: &Expr) -> Option<i64> {
         Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse().ok(),
         _ => None,
     }
+}
+
+/// The least common multiple of two positive numbers, if it is an i64.
+fn common_multiple((one, two): (i64, i64)) -> Option<i64> {
+    if one < 1 || two < 1 {
+        return None;
+    }
+    (one / gcd(one.unsigned_abs(), two.unsigned_abs()) as i64).checked_mul(two)
 }
 
 /// The greatest common divisor.
