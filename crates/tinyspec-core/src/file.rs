@@ -1,6 +1,6 @@
 //! Atomic replacement of files, with several writers, and if a writer is killed at any point.
 //!
-//! Contents go into a draft next_to the file, which is renamed once it is complete. A writer holds a lock on its draft, so a
+//! Contents go into a draft next to the file, which is renamed once it is complete. A writer holds a lock on its draft, so a
 //! draft without one belongs to a process that is gone, and the next writer in the folder removes it.
 
 use std::fs::{self, File, OpenOptions};

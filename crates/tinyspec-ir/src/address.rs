@@ -11,6 +11,11 @@ pub fn behind_after(graph: &Graph, mut node: NodeId) -> NodeId {
     node
 }
 
+/// Whether a Load or Store accesses REG memory.
+pub fn is_register(graph: &Graph, access: NodeId) -> bool {
+    graph.props(graph.source(access, 0)).addrspace == Some(AddrSpace::Reg)
+}
+
 /// The REG Buffer behind a chain of Afters, with its slot.
 pub fn register(graph: &Graph, place: NodeId) -> Option<(u32, NodeId)> {
     let buffer = behind_after(graph, place);

@@ -3,7 +3,7 @@
 //! A rule matches one node, whose sources are already rewritten, and may return a replacement. The sweep visits nodes
 //! in order of their numbers (sources first), so nothing recurses over the depth of a graph.
 
-use crate::{Builder, ContentHash, Graph, NodeId, Op, Result};
+use crate::{Builder, Graph, NodeId, Op, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -240,9 +240,4 @@ pub fn transform(
         map.insert(node, new);
     }
     Ok(roots.iter().map(|root| map.get(root).copied().unwrap_or(*root)).collect())
-}
-
-/// Identity of a set of rules, for caches of their results.
-pub fn rules_hash(sets: &[&RuleSet]) -> ContentHash {
-    ContentHash::of(&sets.iter().flat_map(|set| set.rules).map(|rule| rule.name).collect::<Vec<_>>())
 }

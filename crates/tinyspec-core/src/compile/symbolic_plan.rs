@@ -69,6 +69,58 @@ pub(crate) struct SymbolicPlan {
     reference: Option<Box<SymbolicPlan>>,
 }
 
+/// The buffers of a schedule, collected call by call.
+#[derive(Default)]
+struct Buffers {
+    all: Vec<Buffer>,
+    /// The number of each buffer that is a result.
+    results: FxHashMap<NodeId, u32>,
+    positions: FxHashMap<NodeId, u32>,
+    /// Parts of buffers. Those at the same offset may differ in length.
+    parts: FxHashMap<(u32, usize, Dim, DType), u32>,
+}
+
+impl Buffers {
+    fn push(&mut self, buffer: Buffer) -> u32 {
+        self.all.push(buffer);
+        self.all.len() as u32 - 1
+    }
+
+    /// The position of an argument of call number `step`.
+    fn position(&mut self, graph: &Graph, argument: NodeId, step: usize) -> u32 {
+        let whole = self.whole(graph, base(graph, argument), step);
+        let Some(offset) = part(graph, argument) else { return whole };
+        let (bytes, dtype) = (bytes(graph, argument), graph.dtype(argument));
+        let key = (whole, offset, bytes.clone(), dtype);
+        if let Some(&known) = self.parts.get(&key) {
+            return known;
+        }
+        let position = self.push(Buffer { source: Source::Part(whole, offset), bytes, dtype });
+        self.parts.insert(key, position);
+        position
+    }
+
+    fn whole(&mut self, graph: &Graph, buffer: NodeId, step: usize) -> u32 {
+        if let Some(&known) = self.positions.get(&buffer) {
+            if let Source::Temporary { last, .. } = &mut self.all[known as usize].source {
+                *last = step;
+            }
+            return known;
+        }
+        let source = match (graph.op(buffer), graph.arg(buffer)) {
+            (Op::Param, Arg::Param { slot, .. }) => Source::Leaf(*slot),
+            (Op::Binary, Arg::Bytes(data)) => Source::Constant(data.to_vec()),
+            _ => match self.results.get(&buffer) {
+                Some(&number) => Source::Output(number),
+                None => Source::Temporary { first: step, last: step },
+            },
+        };
+        let position = self.push(Buffer { source, bytes: bytes(graph, buffer), dtype: graph.dtype(buffer) });
+        self.positions.insert(buffer, position);
+        position
+    }
+}
+
 impl SymbolicPlan {
     /// Lets its plans be compared with those of `reference`, which has the same schedule.
     pub fn compared_with(self, reference: Option<SymbolicPlan>) -> SymbolicPlan {
@@ -88,9 +140,7 @@ impl SymbolicPlan {
             });
             output_of_root.push(number);
         }
-        let mut buffers: Vec<Buffer> = Vec::new();
-        let mut positions: FxHashMap<NodeId, u32> = FxHashMap::default();
-        let mut parts: FxHashMap<(u32, usize, Dim, DType), u32> = FxHashMap::default();
+        let mut buffers = Buffers { results, ..Buffers::default() };
         let mut touched: FxHashMap<NodeId, u64> = FxHashMap::default();
         let mut calls = Vec::with_capacity(schedule.calls.len());
         for (step, call) in schedule.calls.iter().enumerate() {
@@ -100,38 +150,13 @@ impl SymbolicPlan {
                     dims.extend(graph.props(argument).value.as_deref().and_then(|value| value.first().cloned()));
                     continue;
                 }
-                let buffer = base(graph, argument);
-                let mut position = *positions.entry(buffer).or_insert_with(|| {
-                    let source = match (graph.op(buffer), graph.arg(buffer)) {
-                        (Op::Param, Arg::Param { slot, .. }) => Source::Leaf(*slot),
-                        (Op::Binary, Arg::Bytes(data)) => Source::Constant(data.to_vec()),
-                        _ => match results.get(&buffer) {
-                            Some(&number) => Source::Output(number),
-                            None => Source::Temporary { first: step, last: step },
-                        },
-                    };
-                    buffers.push(Buffer { source, bytes: bytes(graph, buffer), dtype: graph.dtype(buffer) });
-                    buffers.len() as u32 - 1
-                });
-                if let Source::Temporary { last, .. } = &mut buffers[position as usize].source {
-                    *last = step;
-                }
-                if let Some(offset) = part(graph, argument) {
-                    // Parts at the same offset may differ in length.
-                    let (bytes, dtype) = (bytes(graph, argument), graph.dtype(argument));
-                    position = *parts.entry((position, offset, bytes.clone(), dtype)).or_insert_with(|| {
-                        buffers.push(Buffer { source: Source::Part(position, offset), bytes, dtype });
-                        buffers.len() as u32 - 1
-                    });
-                }
-                own.push(position);
+                own.push(buffers.position(graph, argument, step));
             }
             // What its kernels pass to each other.
             let (kernels, arguments) = (&kernels[&call.kernel], own.len());
             for &bytes in kernels.iter().flat_map(|kernel| &kernel.temporaries) {
-                own.push(buffers.len() as u32);
                 let source = Source::Temporary { first: step, last: step };
-                buffers.push(Buffer { source, bytes: Dim::from(bytes as i64), dtype: DType::U8 });
+                own.push(buffers.push(Buffer { source, bytes: Dim::from(bytes as i64), dtype: DType::U8 }));
             }
             let location = call.line().into();
             let bytes = touched.entry(call.kernel).or_insert_with(|| profile::touched(graph, call.kernel));
@@ -141,7 +166,7 @@ impl SymbolicPlan {
             let (kernels, outputs) = (kernels.clone(), call.outputs);
             calls.push(Call { kernels, buffers: own, outputs, arguments, tolerance, dims, location, bytes });
         }
-        SymbolicPlan { device: device.clone(), buffers, calls, outputs, output_of_root, reference: None }
+        SymbolicPlan { device: device.clone(), buffers: buffers.all, calls, outputs, output_of_root, reference: None }
     }
 
     /// The launches for these values of the named dims.
@@ -171,23 +196,8 @@ impl SymbolicPlan {
     /// The plan, and the launches of each call.
     fn launches(&self, value: &impl Fn(u32) -> Option<Dim>) -> Result<(Plan, Vec<Range<usize>>)> {
         let sizes = self.buffers.iter().map(|buffer| size(&buffer.bytes, value)).collect::<Result<Vec<usize>>>()?;
-        let lives = self.buffers.iter().zip(&sizes).filter_map(|(buffer, &bytes)| match buffer.source {
-            Source::Temporary { first, last } => Some(Lifetime { first, last, bytes }),
-            _ => None,
-        });
-        let (offsets, arena_bytes) = plan::arena(&lives.collect::<Vec<_>>());
-        let mut offsets = offsets.into_iter();
         let mut constants = Vec::new();
-        let mut table = Vec::with_capacity(self.buffers.len());
-        for buffer in &self.buffers {
-            table.push(match &buffer.source {
-                Source::Leaf(slot) => Place::Leaf(*slot),
-                Source::Output(number) => Place::Output(*number),
-                Source::Temporary { .. } => Place::Arena(offsets.next().unwrap_or_default()),
-                Source::Constant(data) => self.constant(&mut constants, data)?,
-                Source::Part(position, offset) => Place::Within(*position, *offset),
-            });
-        }
+        let (mut table, arena_bytes) = self.table(&sizes, &mut constants)?;
         let (mut launches, mut steps) = (Vec::with_capacity(self.calls.len()), Vec::with_capacity(self.calls.len()));
         let mut ranges = Vec::with_capacity(self.calls.len());
         for Call { kernels, buffers: own, dims, location, bytes, .. } in &self.calls {
@@ -245,6 +255,26 @@ impl SymbolicPlan {
             compared: None,
         };
         Ok((plan, ranges))
+    }
+
+    /// Where each buffer comes from, and the size of the arena that contains the temporaries.
+    fn table(&self, sizes: &[usize], constants: &mut Vec<Arc<Storage>>) -> Result<(Vec<Place>, usize)> {
+        let lives = self.buffers.iter().zip(sizes).filter_map(|(buffer, &bytes)| match buffer.source {
+            Source::Temporary { first, last } => Some(Lifetime { first, last, bytes }),
+            _ => None,
+        });
+        let (offsets, arena_bytes) = plan::arena(&lives.collect::<Vec<_>>());
+        let mut offsets = offsets.into_iter();
+        let place = |buffer: &Buffer| {
+            Ok(match &buffer.source {
+                Source::Leaf(slot) => Place::Leaf(*slot),
+                Source::Output(number) => Place::Output(*number),
+                Source::Temporary { .. } => Place::Arena(offsets.next().unwrap_or_default()),
+                Source::Constant(data) => self.constant(constants, data)?,
+                Source::Part(position, offset) => Place::Within(*position, *offset),
+            })
+        };
+        Ok((self.buffers.iter().map(place).collect::<Result<_>>()?, arena_bytes))
     }
 
     fn constant(&self, constants: &mut Vec<Arc<Storage>>, data: &[u8]) -> Result<Place> {

@@ -143,14 +143,24 @@ fn attempt(
             walk = Walk::of(&pending);
         }
     }
+    let walk = run_first(walk, &mut pending)?;
+    if walk.has_placeholder {
+        return Err(tinyspec_ir::Error::new(ErrorKind::Value, "realize", "an input of a traced function has no value")
+            .help("return the tensor from the function instead")
+            .into());
+    }
+    run_by_device(&pending, walk)
+}
+
+/// Computes what the walk of `pending` needs first, such as sources of moves and arguments of functions with their own
+/// kernels: all of them together, and before these what they need in turn. Returns the walk of what remains.
+fn run_first(mut walk: Walk, pending: &mut Vec<Arc<Node>>) -> Result<Walk> {
     let mut lost = Vec::new();
-    // Sources of moves and arguments of functions with their own kernels are computed first, all together; the loop
-    // repeats for what these need.
     while !walk.first.is_empty() || !walk.overwritten.is_empty() {
         if !walk.overwritten.is_empty() {
             overwrite::wait(&walk.overwritten, &mut lost)?;
             pending.retain(|node| !node.is_realized());
-            walk = Walk::of(&pending);
+            walk = Walk::of(pending);
             continue;
         }
         let mut sources: Vec<Arc<Node>> = walk.first.iter().flat_map(ranged::needed).collect();
@@ -161,23 +171,23 @@ fn attempt(
         }
         ranged::call(&walk.first)?;
         pending.retain(|node| !node.is_realized());
-        walk = Walk::of(&pending);
+        walk = Walk::of(pending);
     }
-    if walk.has_placeholder {
-        return Err(tinyspec_ir::Error::new(ErrorKind::Value, "realize", "an input of a traced function has no value")
-            .help("return the tensor from the function instead")
-            .into());
-    }
+    Ok(walk)
+}
+
+/// Computes `pending`, whose walk needs nothing first, device by device.
+fn run_by_device(pending: &[Arc<Node>], walk: Walk) -> Result<()> {
     let mut devices: SmallVec<[Option<DeviceId>; 1]> = SmallVec::new();
-    for node in &pending {
+    for node in pending {
         let device = node.device().cloned();
         if !devices.contains(&device) {
             devices.push(device);
         }
     }
     if let [device] = &devices[..] {
-        let walk = walk.with_changing(&pending)?;
-        return run_group(&pending, &walk, device.as_ref());
+        let walk = walk.with_changing(pending)?;
+        return run_group(pending, &walk, device.as_ref());
     }
     drop(walk);
     let groups: Vec<Group> = devices

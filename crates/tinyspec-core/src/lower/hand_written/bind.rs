@@ -3,7 +3,7 @@
 use crate::lower::fold::identity;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
-use tinyspec_ir::address::behind_after;
+use tinyspec_ir::address::{behind_after, is_register};
 use tinyspec_ir::kernel::WrittenKernel;
 use tinyspec_ir::rules::simplify;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Category, Const, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
@@ -66,14 +66,7 @@ fn without_loops_of_one_trip(graph: &Graph, sink: NodeId) -> Result<(Graph, Node
             // A register always exists, so it can be read without a gate.
             Op::Load if is_register(graph, node) => left.add(op, &sources, arg)?,
             Op::Store if is_register(graph, node) && !loops.is_empty() => {
-                // Its value after all stores that this one depends on.
-                let register = memory(graph, node);
-                let mut place: Vec<NodeId> = vec![new[&register]];
-                let before = graph.reachable(&[node]).into_iter().filter(|&other| other != node);
-                let before = before.filter(|&other| graph.op(other) == Op::Store && memory(graph, other) == register);
-                place.extend(before.map(|other| new[&other]));
-                let place = left.add(Op::After, &place, Arg::None)?;
-                let kept = left.add(Op::Load, &[place], Arg::Load { device: None, addrspace: AddrSpace::Reg })?;
+                let kept = value_before(graph, node, &mut left, &new)?;
                 for range in &loops {
                     sources[1] = left.alu(Op::Where, &[runs[range], sources[1], kept])?;
                 }
@@ -115,13 +108,19 @@ fn without_loops_of_one_trip(graph: &Graph, sink: NodeId) -> Result<(Graph, Node
     Ok((left, new[&sink]))
 }
 
+/// The value of a register after all stores that this one depends on, in the new graph.
+fn value_before(graph: &Graph, store: NodeId, left: &mut Graph, new: &FxHashMap<NodeId, NodeId>) -> Result<NodeId> {
+    let register = memory(graph, store);
+    let before = graph.reachable(&[store]).into_iter().filter(|&other| other != store);
+    let before = before.filter(|&other| graph.op(other) == Op::Store && memory(graph, other) == register);
+    let place: Vec<NodeId> = std::iter::once(register).chain(before).map(|node| new[&node]).collect();
+    let place = left.add(Op::After, &place, Arg::None)?;
+    left.add(Op::Load, &[place], Arg::Load { device: None, addrspace: AddrSpace::Reg })
+}
+
 /// The register that is accessed.
 fn memory(graph: &Graph, access: NodeId) -> NodeId {
     behind_after(graph, graph.source(access, 0))
-}
-
-fn is_register(graph: &Graph, access: NodeId) -> bool {
-    graph.props(graph.source(access, 0)).addrspace == Some(AddrSpace::Reg)
 }
 
 fn runs_once_or_not(graph: &Graph, range: NodeId) -> bool {

@@ -7,7 +7,8 @@
 use super::Loops;
 use crate::lower::live::Live;
 use rustc_hash::{FxHashMap, FxHashSet};
-use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Graph, NodeId, Op, Result};
+use tinyspec_ir::address::is_register;
+use tinyspec_ir::{Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
 /// A step in the body of a loop; an End stands for the whole loop that it closes.
 #[derive(Clone, Copy)]
@@ -60,10 +61,6 @@ fn gate(graph: &Graph, node: NodeId) -> Option<NodeId> {
     let is_effect = matches!(graph.op(node), Op::Store | Op::AtomicAdd) && !is_register(graph, node);
     let gate = *graph.sources(node).get(2).filter(|_| is_effect)?;
     (graph.props(gate).shape.is_empty() && graph.as_const(gate).is_none()).then_some(gate)
-}
-
-fn is_register(graph: &Graph, access: NodeId) -> bool {
-    graph.props(graph.source(access, 0)).addrspace == Some(AddrSpace::Reg)
 }
 
 impl Conditions<'_> {

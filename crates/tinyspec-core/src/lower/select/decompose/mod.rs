@@ -23,7 +23,6 @@ use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result, words};
 
 /// A decomposition: `build` computes the value of an op from its sources, or from what was recognised in them.
 struct Rule<Build = fn(&mut Emit, &[NodeId]) -> Result<NodeId>> {
-    name: &'static str,
     op: Op,
     /// The dtype of the value; of a Wmma, that of the numbers in its words.
     dtype: DType,
@@ -33,9 +32,8 @@ struct Rule<Build = fn(&mut Emit, &[NodeId]) -> Result<NodeId>> {
 }
 
 macro_rules! rules {
-    ($($name:ident: $op:ident $dtype:ident $(by $($needs:ident)*)? => $build:path;)*) => {
+    ($($op:ident $dtype:ident $(by $($needs:ident)*)? => $build:path;)*) => {
         &[$(Rule {
-            name: stringify!($name),
             op: Op::$op,
             dtype: DType::$dtype,
             needs: &[$($(Instruction::$needs),*)?],
@@ -46,25 +44,25 @@ macro_rules! rules {
 
 /// Decompositions of ops that the target may lack: the first whose instructions it has is applied.
 const RULES: &[Rule] = rules! {
-    exp2_by_scale: Exp2 F32 by Nearest Scale => exponential::exp2_by_scale;
-    exp2_f32: Exp2 F32 => exponential::exp2_f32;
-    exp2_f64: Exp2 F64 => exponential::exp2_f64;
-    log2_f32: Log2 F32 => exponential::log2_f32;
-    log2_f64: Log2 F64 => exponential::log2_f64;
-    pow_in_f64: Pow F32 => power::pow_f32;
-    pow_f64: Pow F64 => power::pow_f64;
-    sin_f32: Sin F32 => sine::sin_f32;
-    sin_f64: Sin F64 => sine::sin_f64;
-    threefry_2x32: Threefry U64 => rotations::threefry;
-    wmma_u8: Wmma U8 => packed_dot::wmma_u8;
-    wmma_i16: Wmma I16 => packed_dot::wmma_i16;
-    wmma_bf16: Wmma BF16 => packed_dot::wmma_bf16;
+    Exp2 F32 by Nearest Scale => exponential::exp2_by_scale;
+    Exp2 F32 => exponential::exp2_f32;
+    Exp2 F64 => exponential::exp2_f64;
+    Log2 F32 => exponential::log2_f32;
+    Log2 F64 => exponential::log2_f64;
+    Pow F32 => power::pow_f32;
+    Pow F64 => power::pow_f64;
+    Sin F32 => sine::sin_f32;
+    Sin F64 => sine::sin_f64;
+    Threefry U64 => rotations::threefry;
+    Wmma U8 => packed_dot::wmma_u8;
+    Wmma I16 => packed_dot::wmma_i16;
+    Wmma BF16 => packed_dot::wmma_bf16;
 };
 
 /// Shorter forms for compositions of a missing op, `op`.
 const COSINES: &[Rule] = rules! {
-    cos_f32: Sin F32 => sine::cos_f32;
-    cos_f64: Sin F64 => sine::cos_f64;
+    Sin F32 => sine::cos_f32;
+    Sin F64 => sine::cos_f64;
 };
 
 /// Emits an exponential.
@@ -72,16 +70,10 @@ type Exponential = fn(&mut Emit, Exponent) -> Result<NodeId>;
 
 /// Powers with a product as exponent, which need not be rounded.
 const EXPONENTIALS: &[Rule<Exponential>] = rules! {
-    exp_by_scale: Exp2 F32 by Nearest Scale Nearer => exponential::exp_by_scale;
-    exp_f32: Exp2 F32 => exponential::exp_f32;
-    exp_f64: Exp2 F64 => exponential::exp_f64;
+    Exp2 F32 by Nearest Scale Nearer => exponential::exp_by_scale;
+    Exp2 F32 => exponential::exp_f32;
+    Exp2 F64 => exponential::exp_f64;
 };
-
-/// Names of the decompositions, for listings.
-pub fn rule_names() -> impl Iterator<Item = &'static str> {
-    let compositions = EXPONENTIALS.iter().map(|rule| rule.name);
-    RULES.iter().chain(COSINES).map(|rule| rule.name).chain(compositions)
-}
 
 /// Whether this is a power with a constant exponent that a few multiplications compute.
 pub fn is_product(graph: &Graph, node: NodeId) -> bool {

@@ -103,7 +103,7 @@ pub(super) fn cos_f64(emit: &mut Emit, sources: &[NodeId]) -> Result<NodeId> {
     in_f64(emit, sources[0], Function::Cosine)
 }
 
-/// Which of the two functions, a quarter of a function apart.
+/// Which of the two functions, which differ by a quarter of a turn.
 #[derive(Clone, Copy, PartialEq)]
 enum Function {
     Sine,
