@@ -56,26 +56,86 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
             format!("`{name}` has a `#[function] impl` already: write these methods into it, there is one for a model");
         diagnostics.error(Place::of(&name), message);
     }
-    let is_whole = is_marked && !is_second;
     let context = context(&block);
-    let fields = fields_callee(&name);
     let owner = format!("functions_of_{}", name.unraw());
-    let (generics, self_type) = (emit::const_generics(&names(&context.generics)), &block.self_ty);
-    let (mut inside, mut outside, unlisted) = (TokenStream::new(), TokenStream::new(), editor::unlisted());
+    let is_whole = is_marked && !is_second;
+    let whole = Block { item: &block, options: &options, context, fields: fields_callee(&name), owner, is_whole };
+    let (mut inside, mut outside) = (TokenStream::new(), TokenStream::new());
     for (number, method) in methods.iter().enumerate() {
-        let signature = method.signature(&context, &mut diagnostics);
-        let (own, method_options) = (gradient::own(&method.options, &signature, &mut diagnostics), &method.options);
+        let (method, items) = whole.emit(number, method, &mut diagnostics);
+        inside.extend(method);
+        outside.extend(items);
+    }
+    if diagnostics.is_empty() {
+        for method in &methods {
+            let declared = method.item.sig.generics.type_params().map(|parameter| &parameter.ident);
+            let dims: Vec<String> = whole.context.generics.iter().chain(declared).map(ToString::to_string).collect();
+            outside.extend(sizes::checks(&dims, |sizes| sizes.visit_signature(&method.item.sig)));
+        }
+    }
+    let last = quote!(::tinyspec::__private::model_companion);
+    let companion = is_whole
+        .then(|| companion::visit_in_module(&whole.types(&methods), &whole.owner, &last, &quote!({ methods #block })));
+    let errors = diagnostics.to_tokens();
+    let (generics, self_type) = (emit::const_generics(&names(&whole.context.generics)), &block.self_ty);
+    // An `impl` may be for one size only.
+    let sizes = (0..arguments_of(self_type)).map(|number| format_ident!("SIZE_{number}"));
+    let sizes: Vec<Ident> = sizes.collect();
+    let any_size = if sizes.is_empty() { TokenStream::new() } else { quote!(<#(#sizes),*>) };
+    let (self_type, aside) = (impl_arguments(self_type), editor::aside(&name));
+    let unlisted = editor::unlisted();
+    let announced = (!is_second).then(|| {
+        quote! {
+            #[doc(hidden)]
+            #[allow(dead_code)]
+            impl<#(const #sizes: usize),*> #aside #any_size {
+                #unlisted
+                const ONE_FUNCTION_IMPL_HOLDS_ALL_METHODS: bool = true;
+            }
+        }
+    });
+    // Refused, but emitted, since other code may name them.
+    let constants = block.items.iter().filter(|item| matches!(item, ImplItem::Const(_)));
+    let items = quote! {
+        impl #generics #self_type { #inside #(#constants)* }
+        #announced
+        #outside
+        #companion
+        #errors
+    };
+    renamed::under(block_options.root, items)
+}
+
+/// An `impl` block while its methods are expanded.
+struct Block<'a> {
+    item: &'a ItemImpl,
+    options: &'a TokenStream,
+    context: Context,
+    /// The companion of the struct's fields.
+    fields: CalleePath,
+    /// Names what is generated for the block.
+    owner: String,
+    /// Whether its methods get graphs.
+    is_whole: bool,
+}
+
+impl Block<'_> {
+    /// What a method becomes: items of the `impl`, and items after it.
+    fn emit(&self, number: usize, method: &Method, diagnostics: &mut Diagnostics) -> (TokenStream, TokenStream) {
+        let signature = method.signature(&self.context, diagnostics);
+        let (own, method_options) = (gradient::own(&method.options, &signature, diagnostics), &method.options);
         let method = &method.item;
-        gradient::check_floats(method_options, &signature, &mut diagnostics);
-        attributes::check(&method.sig.inputs, &method.block, &mut diagnostics);
-        let (mut found, imports) = all_callees(&method.sig, &method.block, &signature, own, &mut diagnostics);
-        found.retain(|callee| callee.text != self_text(&context));
+        gradient::check_floats(method_options, &signature, diagnostics);
+        attributes::check(&method.sig.inputs, &method.block, diagnostics);
+        let (mut found, imports) = all_callees(&method.sig, &method.block, &signature, own, diagnostics);
+        found.retain(|callee| callee.text != self_text(&self.context));
         let mut preview = Diagnostics::default();
         trace::trace(&signature, &method.block, &unknown(&found), &mut preview);
-        found.insert(0, fields.clone());
+        found.insert(0, self.fields.clone());
+        let (options, block) = (self.options, self.item);
         let state = quote!({ method #number [#options] #block });
-        let graph = match is_whole {
-            true => companion::visit(&found, &imports, &owner, &quote!(::tinyspec::__private::trace), &state),
+        let graph = match self.is_whole {
+            true => companion::visit(&found, &imports, &self.owner, &quote!(::tinyspec::__private::trace), &state),
             false => quote!(::tinyspec::__private::EmbeddedFunction::failed()),
         };
         let parameters = Parameters::of(&method.sig.inputs, &signature);
@@ -104,7 +164,7 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
             .has_gradient()
             .then(|| gradient::functions(&signature, method_options, &named, &parameters, &nothing, visibility));
         let documentation = format!("The graph of [`Self::{ident}`], in the binary.");
-        inside.extend(quote! {
+        let inside = quote! {
             #[doc(hidden)]
             #[doc = #documentation]
             #[allow(dead_code)]
@@ -117,10 +177,11 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
                 #call
             }
             #gradients
-        });
-        let arguments = editor::aside(&impl_arguments(self_type));
+        };
+        let generics = emit::const_generics(&names(&self.context.generics));
+        let (arguments, unlisted) = (editor::aside(&impl_arguments(&block.self_ty)), editor::unlisted());
         let sizes = signature.constants.0.iter().map(|constant| &constant.path);
-        outside.extend(quote! {
+        let outside = quote! {
             const _: () = {
                 #typed
                 #unlisted
@@ -131,52 +192,23 @@ pub fn expand(options: TokenStream, block: ItemImpl) -> TokenStream {
                     const SIZES: &'static [usize] = &[#(#sizes),*];
                 }
             };
-        });
+        };
+        (inside, outside)
     }
-    if diagnostics.is_empty() {
-        for method in &methods {
-            let declared = method.item.sig.generics.type_params().map(|parameter| &parameter.ident);
-            let dims: Vec<String> = context.generics.iter().chain(declared).map(ToString::to_string).collect();
-            outside.extend(sizes::checks(&dims, |sizes| sizes.visit_signature(&method.item.sig)));
-        }
-    }
-    let last = quote!(::tinyspec::__private::model_companion);
-    let mut visited = vec![fields];
-    for method in &methods {
-        let signature = method.signature(&context, &mut Diagnostics::default());
-        for model in signature.models() {
-            if model.text != self_text(&context) && visited.iter().all(|known| known.text != model.text) {
-                visited.push(model);
+
+    /// The types whose companions are visited: the struct itself, and the models that its methods take.
+    fn types(&self, methods: &[Method]) -> Vec<CalleePath> {
+        let mut types = vec![self.fields.clone()];
+        for method in methods {
+            let signature = method.signature(&self.context, &mut Diagnostics::default());
+            for model in signature.models() {
+                if model.text != self_text(&self.context) && types.iter().all(|known| known.text != model.text) {
+                    types.push(model);
+                }
             }
         }
+        types
     }
-    let companion = is_whole.then(|| companion::visit_in_module(&visited, &owner, &last, &quote!({ methods #block })));
-    let errors = diagnostics.to_tokens();
-    // An `impl` may be for one size only.
-    let sizes = (0..arguments_of(self_type)).map(|number| format_ident!("SIZE_{number}"));
-    let sizes: Vec<Ident> = sizes.collect();
-    let any_size = if sizes.is_empty() { TokenStream::new() } else { quote!(<#(#sizes),*>) };
-    let (self_type, aside) = (impl_arguments(self_type), editor::aside(&name));
-    let announced = (!is_second).then(|| {
-        quote! {
-            #[doc(hidden)]
-            #[allow(dead_code)]
-            impl<#(const #sizes: usize),*> #aside #any_size {
-                #unlisted
-                const ONE_FUNCTION_IMPL_HOLDS_ALL_METHODS: bool = true;
-            }
-        }
-    });
-    // Refused, but emitted, since other code may name them.
-    let constants = block.items.iter().filter(|item| matches!(item, ImplItem::Const(_)));
-    let items = quote! {
-        impl #generics #self_type { #inside #(#constants)* }
-        #announced
-        #outside
-        #companion
-        #errors
-    };
-    renamed::under(block_options.root, items)
 }
 
 /// The name of the struct, if the block can be read.
