@@ -2,7 +2,7 @@
 //!
 //! Two indices are equal if their forms are; the coefficient of a Range is the stride of its loop, and a stride of 1 is
 //! contiguous. An atom is any node that the form treats as opaque. Forms are built in time linear in the nodes visited,
-//! and all other operations are linear in the terms, of which an index has few.
+//! and all other operations are linear in the number of terms, which is small for an index.
 //!
 //! An `index` is a mathematical integer, so sums of indices are always expanded. Machine integers wrap: their sums are
 //! expanded only if the intervals show that they are exact ([`Affine::of`]). Coefficients are i64. Arithmetic on forms

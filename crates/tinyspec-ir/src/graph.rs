@@ -206,7 +206,7 @@ impl Graph {
         self.push(op, sources, arg)
     }
 
-    /// Whether two nodes are structurally equal, even if one of them was added apart, or a commutative op has its
+    /// Whether two nodes are structurally equal, even if one of them was added unmerged, or a commutative op has its
     /// operands in the other order.
     pub fn is_equal(&self, a: NodeId, b: NodeId) -> bool {
         let mut met: FxHashSet<(NodeId, NodeId)> = FxHashSet::default();

@@ -532,7 +532,7 @@ fn staged_by(
     let mut observe = |stage: &'static str, graph: &Graph, root: NodeId| {
         if stage == pass::SCHEDULED {
             axes = profile::axes(graph, root);
-            trips = kernel::trips(graph, root);
+            trips = kernel::global_bound(graph, root);
             if has_own_loops.get() {
                 work = profile::Facts::of(graph, root).work;
             }

@@ -19,7 +19,7 @@ pub(super) const DEVICES: &[(&str, Open)] = &[
     ("simt", simt_device),
 ];
 
-/// Kinds of which a machine may have any number of devices: `cuda` is the first of its kind, `cuda:1` the second.
+/// Kinds of devices of which a machine may have any number: `cuda` is the first of its kind, `cuda:1` the second.
 const COUNTED: &[(&str, Open)] = &[
     #[cfg(feature = "cuda")]
     ("cuda", cuda_device),
@@ -50,7 +50,7 @@ pub(super) fn chips() -> String {
 /// * a processor, such as `znver4`; `interpreter/znver4`, which interprets what is lowered for it; and `native/znver4`, which
 ///   runs that in the host's instructions;
 /// * a GPU that need not be present, such as `sm_80`, and `simt/sm_80`, which interprets what is lowered for it;
-/// * a virtual device beside one of these, such as `cpu:1`, with memory of its own.
+/// * a virtual device next to one of these, such as `cpu:1`, with memory of its own.
 pub(super) fn find(name: &str) -> Option<(&str, Open)> {
     let kind = kind_of(name);
     if name.strip_prefix(kind)?.strip_prefix(':').is_some_and(|number| number.parse::<u16>().is_err()) {

@@ -65,8 +65,8 @@ fn replaced(root: &Arc<Node>) -> Option<Arc<Node>> {
     (!Arc::ptr_eq(&node, root) && node.is_realized()).then_some(node)
 }
 
-/// The arguments of a function of which its result, this root, may be a new state: computed arguments of its dtype and
-/// shape that only the call and one walk over it refer to.
+/// The arguments of a function whose new state its result, this root, may be: computed arguments of its dtype and shape
+/// that only the call and one walk over it refer to.
 fn updated(root: &Node) -> SmallVec<[*const Node; 2]> {
     let of_call = |call: &Node| {
         call.with_sources(|arguments| {

@@ -88,7 +88,7 @@ pub const fn check_size(what: &str, expected: i128, written: &str, found: i128) 
     message.written(written).panic();
 }
 
-/// Refuses to evaluate unless two sizes are equal, of which at least one is a constant.
+/// Refuses to evaluate unless two sizes are equal; at least one is a constant.
 #[doc(hidden)]
 #[track_caller]
 pub const fn check_equal(op: &str, constant: &str, value: i128, written: &str, other: i128) {

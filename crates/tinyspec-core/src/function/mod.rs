@@ -268,7 +268,7 @@ impl Function {
         }
         builder.place_numbers()?;
         sources.extend(builder.nodes().iter().cloned());
-        builder.bring(Op::Function, sources)?;
+        builder.replicate_operands(Op::Function, sources)?;
         for dim in bound {
             let value = builder.dim(dim)?;
             sources.push(builder.node(value));

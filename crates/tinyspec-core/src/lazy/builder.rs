@@ -72,22 +72,21 @@ impl LazyBuilder {
         Ok(())
     }
 
-    /// An operand next to a value on a tuple of devices: numbers, and indices into the value, are copied to every
-    /// device automatically.
-    pub(crate) fn bring(&mut self, op: Op, sources: &mut Sources) -> Result<()> {
+    /// If an operand is on a tuple of devices, copies numbers, and indices into it, to every one of them.
+    pub(crate) fn replicate_operands(&mut self, op: Op, sources: &mut Sources) -> Result<()> {
         let many = sources.iter().find_map(|source| source.device().filter(|device| matches!(device, Device::Many(_))));
         let Some(many) = many.cloned().filter(|_| op.is_elementwise() || matches!(op, Op::Index | Op::Function)) else {
             return Ok(());
         };
-        let comes = |position: usize, source: &Node| {
+        let is_replicated = |position: usize, source: &Node| {
             matches!(source.device(), Some(Device::Single(_)))
                 && (source.props.shape.is_empty() || op == Op::Index && position > 0)
         };
         for (position, source) in sources.iter_mut().enumerate() {
-            if comes(position, source) {
+            if is_replicated(position, source) {
                 let node = self.import(source.clone());
-                let brought = self.broadcast(node, &many)?;
-                *source = self.node(brought);
+                let replicas = self.broadcast(node, &many)?;
+                *source = self.node(replicas);
             }
         }
         Ok(())
@@ -132,7 +131,7 @@ impl LazyBuilder {
 impl Builder for LazyBuilder {
     fn add(&mut self, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
         let mut sources: Sources = sources.iter().map(|source| self.nodes[source.index()].clone()).collect();
-        self.bring(op, &mut sources)?;
+        self.replicate_operands(op, &mut sources)?;
         let mut node = Node::lazy(op, sources, arg, self.location)?;
         // Its offsets may change, so two windows at the same offset by chance must stay two nodes.
         if matches!(op, Op::Shrink | Op::Pad) && self.known.is_none() {

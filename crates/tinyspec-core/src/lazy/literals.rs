@@ -18,8 +18,8 @@ const FEW_SEQUENCES: usize = 16;
 type Line = &'static Location<'static>;
 type Values = SmallVec<[Const; FEW]>;
 
-/// Values of which a line may produce several in one program, as in an unrolled loop. Offsets of windows are counted
-/// separately for each size of window, given by a hash, since they may follow from lengths.
+/// Kinds of values that one line may produce several times in a program, as in an unrolled loop. Offsets of windows are
+/// counted separately for each size of window, given by a hash, since they may follow from lengths.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Series {
     /// Numbers, and the starts of parts of tensors in memory.

@@ -401,7 +401,7 @@ impl Node {
         }
     }
 
-    /// Notes that these are the gradients of one call, to be computed together, along with what is `beside` them.
+    /// Records that these are the gradients of one call, to be computed together with their `siblings`.
     pub fn become_gradients<'a>(nodes: &[&'a Arc<Node>], siblings: impl Iterator<Item = &'a Arc<Node>>) {
         let all: Arc<[Weak<Node>]> = nodes.iter().copied().chain(siblings).map(Arc::downgrade).collect();
         for node in nodes.iter().filter(|_| all.len() > 1) {

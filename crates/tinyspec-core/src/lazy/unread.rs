@@ -157,7 +157,7 @@ pub(crate) struct UnreadStates {
     pub last_run: u64,
 }
 
-/// Begins a run of this thread and returns the states that it computes beside its roots.
+/// Begins a run of this thread and returns the states that it computes in addition to its roots.
 pub(crate) fn unread_states() -> UnreadStates {
     let now = Node::next_age();
     LAST_RUN.store(now, Ordering::Relaxed);

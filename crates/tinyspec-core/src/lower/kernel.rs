@@ -4,7 +4,7 @@
 use super::optimize::{CopyKernel, Scheduled, Scheduler, Space, scatter};
 use super::pass::{self, Observe, checked};
 use super::rangeify::HandWritten;
-use super::{hand_written, loops, passes, plan};
+use super::{hand_written, live, loops, passes, plan};
 use smallvec::SmallVec;
 use tinyspec_backends::{BackendError, Grid, LinearKernel, Target};
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Dim, Error, ErrorKind, Graph, NodeId, Op, Result, verify};
@@ -195,7 +195,7 @@ fn finish_observed(
     let (local_offsets, scratch_bytes) = plan::locals(&graph, linear);
     Ok(LinearKernel {
         hand_written: None,
-        global_trips: most_trips(&graph, linear),
+        global_trips: most_global_trips(&graph, linear),
         grid: Grid::of(&graph, linear),
         linear,
         name: name.into(),
@@ -215,15 +215,13 @@ pub(crate) fn has_prologue(kernel: &LinearKernel) -> bool {
 }
 
 /// Trips of the GLOBAL Range of a kernel in range form.
-pub(crate) fn trips(graph: &Graph, sink: NodeId) -> Dim {
-    let live = graph.reachable(&[sink]);
-    let range = live.into_iter().find(|&node| is_global(graph, node));
-    let bound = range.and_then(|range| graph.props(graph.source(range, 0)).value.as_deref()?.first());
-    bound.cloned().unwrap_or_else(|| Dim::from(1))
+pub(crate) fn global_bound(graph: &Graph, sink: NodeId) -> Dim {
+    let range = graph.reachable(&[sink]).into_iter().find(|&node| is_global(graph, node));
+    range.and_then(|range| live::bound(graph, range)).unwrap_or_else(|| Dim::from(1))
 }
 
 /// The most trips of the GLOBAL Range of a Linear.
-pub(crate) fn most_trips(graph: &Graph, linear: NodeId) -> usize {
+pub(crate) fn most_global_trips(graph: &Graph, linear: NodeId) -> usize {
     let range = graph.sources(linear).iter().find(|&&node| is_global(graph, node));
     let most = range.and_then(|&range| graph.props(graph.source(range, 0)).interval.int());
     most.map_or(1, |(_, most)| usize::try_from(most).unwrap_or(0))

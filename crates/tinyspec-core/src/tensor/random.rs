@@ -65,23 +65,23 @@ fn next_key(location: &'static Location<'static>) -> Result<Tensor> {
     Ok(from_bytes(location, u64::bytes(&[key]), DType::U64, &Shape::new())?.internal())
 }
 
-/// The next key, on the devices of `beside` if there is such a tensor.
-fn key_for(location: &'static Location<'static>, beside: Option<&Tensor>) -> Result<Tensor> {
+/// The next key, on the devices of `like` if there is such a tensor.
+fn key_for(location: &'static Location<'static>, like: Option<&Tensor>) -> Result<Tensor> {
     let key = next_key(location)?;
-    Ok(match beside.and_then(Tensor::device) {
+    Ok(match like.and_then(Tensor::device) {
         Some(device) if key.device() != Some(device) => broadcast_at(location, &key, Ok(device.clone())),
         _ => key,
     })
 }
 
-/// Draws from the next key, on the devices of `beside`.
+/// Draws from the next key, on the devices of `like`.
 fn drawn(
     op: &str,
     location: &'static Location<'static>,
-    beside: Option<&Tensor>,
+    like: Option<&Tensor>,
     build: impl FnOnce(&mut LazyBuilder, NodeId) -> tinyspec_ir::Result<NodeId>,
 ) -> Tensor {
-    match key_for(location, beside) {
+    match key_for(location, like) {
         Ok(key) => apply(location, &[&key], |builder, nodes| build(builder, nodes[0]).map_err(|error| error.in_op(op))),
         Err(error) => Tensor::failed(error),
     }

@@ -21,8 +21,8 @@ pub fn inline(graph: &mut Graph, body: &Graph, outputs: &[NodeId], arguments: &[
 }
 
 /// As [`inline`], where some nodes of the body, including all Params that are reached, are already `known` in the
-/// graph, and others are added `is_distinct`, so that equal nodes are not merged with them. Returns the new node of each node
-/// that was reached.
+/// graph, and nodes that are `is_distinct` are not merged with equal ones. Returns the new node of each node that was
+/// reached.
 ///
 /// # Errors
 /// As [`inline`].

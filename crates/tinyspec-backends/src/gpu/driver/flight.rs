@@ -47,7 +47,7 @@ impl Flight {
         self.batches.drain(..).map(|batch| batch.done).collect()
     }
 
-    /// The kernels of which one has failed: the oldest, and a description of the others.
+    /// The kernels in flight when one failed: the oldest, and a description of the others.
     pub fn suspects(&mut self) -> Option<(Launched, String)> {
         let mut all = self.batches.drain(..).flat_map(|batch| batch.launched).chain(self.open.drain(..));
         let first = all.next()?;

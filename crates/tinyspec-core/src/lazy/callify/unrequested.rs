@@ -47,8 +47,8 @@ impl Work {
 }
 
 impl Walk {
-    /// The lazy results of each `grad` call of which the roots need only some. Computed one by one, each would repeat the forward pass
-    /// in a program of its own.
+    /// The remaining lazy results of each `grad` call that the roots need only partially. Computed one by one, each
+    /// would repeat the forward pass in a program of its own.
     pub fn sibling_gradients(&self) -> Vec<Arc<Node>> {
         let mut calls: SmallVec<[&Arc<[Weak<Node>]>; 1]> = SmallVec::new();
         for gradients in self.entries.iter().filter_map(|entry| entry.node.gradients()) {

@@ -150,7 +150,8 @@ fn alignment(bytes: i64) -> i64 {
     if bytes == 0 { LINE } else { (bytes & bytes.wrapping_neg()).clamp(1, LINE) }
 }
 
-/// The buffers of which too many lines would be evicted before they are full, given that the stores to all of these become ordinary.
+/// The buffers that would have too many lines evicted before they are full, given that the stores to all of these
+/// become ordinary.
 fn buffers_left_half(pieces: &[Piece]) -> FxHashSet<NodeId> {
     let mut left: FxHashSet<NodeId> = FxHashSet::default();
     loop {

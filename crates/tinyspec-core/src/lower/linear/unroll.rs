@@ -11,7 +11,7 @@ use tinyspec_ir::{Arg, AxisType, Builder, Const, DType, Graph, NodeId, Op, Resul
 
 /// Unroll factors; the first that divides the trip count is taken.
 const TIMES: [i64; 4] = [4, 3, 2, 5];
-/// Loads and multiply-adds of a trip beside which the loop overhead is less than a tenth.
+/// With this many loads and multiply-adds in a trip, the loop overhead is less than a tenth.
 const LARGE: usize = 40;
 /// Multiply-adds of a trip below which their latency dominates.
 const LEAST: usize = 4;
@@ -84,7 +84,7 @@ fn times(graph: &Graph, list: &[NodeId], outer: i64) -> Option<(usize, i64)> {
     None
 }
 
-/// Emits a loop of which `times` trips are one.
+/// Emits a loop that executes `times` trips in one.
 fn unrolled(graph: &mut Graph, instructions: &mut Instructions, list: &[NodeId], times: i64) -> Result<()> {
     let &[range, ref body @ .., end] = list else { return Ok(()) };
     let bound = graph.index(trips(graph, range).unwrap_or(times) / times);

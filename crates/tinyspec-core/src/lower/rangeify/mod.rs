@@ -183,7 +183,7 @@ fn rangeify_by(
 /// Decisions that an earlier attempt at a schedule has ruled out.
 #[derive(Default)]
 struct Refused {
-    /// Matrices of which no kernel over blocks can compute several sums, or a sum and something else: each sum has its
+    /// Matrices for which no kernel over blocks can compute several sums, or a sum and something else: each sum has its
     /// own kernel.
     together: FxHashSet<usize>,
     /// Matrices for which there is no kernel over blocks even then: they are stored after all.

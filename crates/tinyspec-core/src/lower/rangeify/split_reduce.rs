@@ -72,8 +72,8 @@ pub(super) fn replaced(
     Ok((result, outputs.iter().map(|output| new[output.index()]).collect()))
 }
 
-/// A Reduce of which one axis is divided into `parts` of `length`, and a rest. Each position along the reduced axes
-/// before it has parts of its own, so that a part is contiguous in memory.
+/// A Reduce with one axis divided into `parts` of `length`, and a rest. Each position along the reduced axes before it
+/// has parts of its own, so that a part is contiguous in memory.
 pub(super) struct SplitReduce {
     op: Op,
     axes: Axes,

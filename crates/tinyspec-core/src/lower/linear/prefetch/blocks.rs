@@ -36,7 +36,7 @@ pub(super) struct Block {
     around: usize,
     /// Whether the buffer exceeds the caches.
     is_far: bool,
-    /// Whether the first cache holds it beside the current block.
+    /// Whether the first-level cache holds it along with the current block.
     is_small: bool,
     /// Whether the work itself reads it, rather than a copy before the work.
     is_awaited: bool,
