@@ -15,7 +15,7 @@ use syn::punctuated::Punctuated;
 use syn::{Expr, ExprCall, ExprMethodCall, Token};
 use tinyspec_ir::dim::Atom;
 use tinyspec_ir::function::{CallSite, FIRST_CONSTANT, FIRST_RESULT};
-use tinyspec_ir::signature::{Axis, Signature};
+use tinyspec_ir::signature::{Axis, Mismatch, Signature};
 use tinyspec_ir::{Builder, DType, Dim, NodeId, Shape, dim};
 
 /// A call before its arguments are looked at.
@@ -411,37 +411,8 @@ impl Tracer<'_> {
                 bound
             }
             Err(mismatches) => {
-                let mut shapes: Vec<Shape> = found.iter().map(|(_, shape)| shape.clone()).collect();
-                // Any constant in them may be one of the callee's.
-                let wanted = signature.inputs.iter().flat_map(|input| &input.shape);
-                shapes.push(shapes.iter().flatten().chain(wanted).flat_map(constants_in).collect());
-                let fits = |assumption: &Assumption| {
-                    let mut signature = signature.clone();
-                    for input in &mut signature.inputs {
-                        input.shape = assumption.apply(&input.shape);
-                    }
-                    let assumed: Vec<_> =
-                        found.iter().map(|(dtype, shape)| (*dtype, assumption.apply(shape))).collect();
-                    signature.bind(&assumed).is_ok()
-                };
-                let place = mismatches.first().and_then(|mismatch| places.get(mismatch.argument?).copied().flatten());
-                if let Some(value) = self.assume(place.map_or_else(|| Place::of(whole), Place::of), name, &shapes, fits)
-                {
-                    return Err(without_value(value));
-                }
-                for mismatch in mismatches {
-                    let argument = mismatch.argument.and_then(|position| places.get(position).copied().flatten());
-                    let place = argument.map_or_else(|| Place::of(whole), Place::of);
-                    let mut message = format!("{name}: {}", mismatch.error.message());
-                    if let Some(help) = mismatch.error.suggestion() {
-                        message += &format!("\n  {help}");
-                    }
-                    for line in self.origins(&message) {
-                        message += &format!("\n  {line}");
-                    }
-                    self.diagnostics.error(place, message);
-                }
-                return Err(without_value(Value::Wrong));
+                let value = self.mismatched(&signature, &found, &places, mismatches, whole);
+                return Err(without_value(value));
             }
         };
         let value = |slot: u32| bound.get(slot as usize).cloned();
@@ -471,6 +442,50 @@ impl Tracer<'_> {
         self.calls.push(CallSite { callee: number, is_gradient: false, arguments: nodes, results });
         let value = Tracer::shaped(&callee.result, &mut result_nodes.into_iter().map(Value::Tensor));
         Ok(Called { value, wanted: Wanted { signature, result, constants }, bound, places })
+    }
+
+    /// The value of a call whose arguments do not fit: the body is traced again if constants may make them fit, otherwise
+    /// the mismatches are reported.
+    fn mismatched(
+        &mut self,
+        signature: &Signature,
+        found: &[(DType, Shape)],
+        places: &[Option<&Expr>],
+        mismatches: Vec<Mismatch>,
+        whole: &Expr,
+    ) -> Value {
+        let name = &signature.name;
+        let mut shapes: Vec<Shape> = found.iter().map(|(_, shape)| shape.clone()).collect();
+        // Any constant in them may be one of the callee's.
+        let wanted = signature.inputs.iter().flat_map(|input| &input.shape);
+        shapes.push(shapes.iter().flatten().chain(wanted).flat_map(constants_in).collect());
+        let fits = |assumption: &Assumption| {
+            let mut signature = signature.clone();
+            for input in &mut signature.inputs {
+                input.shape = assumption.apply(&input.shape);
+            }
+            let assumed: Vec<_> = found.iter().map(|(dtype, shape)| (*dtype, assumption.apply(shape))).collect();
+            signature.bind(&assumed).is_ok()
+        };
+        let place = |mismatch: &Mismatch| {
+            let argument = mismatch.argument.and_then(|position| places.get(position).copied().flatten());
+            argument.map_or_else(|| Place::of(whole), Place::of)
+        };
+        let first = mismatches.first().map_or_else(|| Place::of(whole), place);
+        if let Some(value) = self.assume(first, name, &shapes, fits) {
+            return value;
+        }
+        for mismatch in mismatches {
+            let mut message = format!("{name}: {}", mismatch.error.message());
+            if let Some(help) = mismatch.error.suggestion() {
+                message += &format!("\n  {help}");
+            }
+            for line in self.origins(&message) {
+                message += &format!("\n  {line}");
+            }
+            self.diagnostics.error(place(&mismatch), message);
+        }
+        Value::Wrong
     }
 
     /// The check for `const` evaluation, if only constants decide whether the found and the expected shape are equal.
