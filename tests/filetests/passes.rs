@@ -4,7 +4,7 @@ use crate::case::Case;
 use crate::program;
 use tinyspec::ir::rewrite::Rewriter;
 use tinyspec::ir::{Graph, NodeId, rules, text, verify};
-use tinyspec_core::lower::kernel::{apart, is_ordered};
+use tinyspec_core::lower::kernel::{is_ordered, split};
 use tinyspec_core::lower::optimize::{OptOp, Scheduled, Scheduler};
 use tinyspec_core::lower::passes::{self, Form, LOWERING, Pass};
 use tinyspec_core::lower::plan::{self, Lifetime};
@@ -55,7 +55,7 @@ fn run(case: &Case) -> Result<String, Error> {
     for call in &schedule.calls {
         let mut own = Graph::new();
         let sink = own.import(&schedule.graph, &[call.kernel], |_, _| Ok(None))?[0];
-        for sink in apart(&mut own, sink, &case.target)? {
+        for sink in split(&mut own, sink, &case.target)? {
             kernels.push(kernel(case, own.clone(), sink, Place::Ranges, to)?);
         }
     }

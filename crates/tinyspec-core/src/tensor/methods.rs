@@ -149,12 +149,12 @@ impl Call {
     }
 
     /// A call of a row of the method table: its name and the parameters other than tensors determine what it computes.
-    fn of_row(op: &'static str, location: &'static Location<'static>) -> Call {
+    pub fn of_row(op: &'static str, location: &'static Location<'static>) -> Call {
         Call { method: Some(Method::new(op)), ..Call::new(op, location) }
     }
 
     /// Adds a non-tensor parameter of a row. `may_change` is set for values that a loop may change in each step.
-    fn parameter(&mut self, parameter: impl Hash, may_change: bool) {
+    pub fn parameter(&mut self, parameter: impl Hash, may_change: bool) {
         if let Some(method) = &mut self.method {
             method.parameter(&parameter, may_change);
         }

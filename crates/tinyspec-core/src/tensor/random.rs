@@ -2,9 +2,11 @@
 
 use super::collectives::broadcast_at;
 use super::create::{IntoShape, from_bytes};
-use super::{Element, Tensor, apply};
+use super::methods::Call;
+use super::{Element, Tensor};
 use crate::Result;
 use crate::lazy::LazyBuilder;
+use std::hash::Hash;
 use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 use tinyspec_ir::ops::{draw, random};
@@ -74,21 +76,36 @@ fn key_for(location: &'static Location<'static>, like: Option<&Tensor>) -> Resul
     })
 }
 
+/// A draw, whose nodes all draws of the same parameters share. A loop may change the `numbers` in each step, but not the rest.
+fn draw_call(op: &'static str, location: &'static Location<'static>, (fixed, numbers): (impl Hash, &[f64])) -> Call {
+    let mut call = Call::of_row(op, location);
+    call.parameter(fixed, false);
+    numbers.iter().for_each(|number| call.parameter(number.to_bits(), true));
+    call
+}
+
 /// Draws from the next key, on the devices of `like`.
 fn drawn(
-    op: &str,
+    op: &'static str,
     location: &'static Location<'static>,
     like: Option<&Tensor>,
+    parameters: (impl Hash, &[f64]),
     build: impl FnOnce(&mut LazyBuilder, NodeId) -> tinyspec_ir::Result<NodeId>,
 ) -> Tensor {
     match key_for(location, like) {
-        Ok(key) => apply(location, &[&key], |builder, nodes| build(builder, nodes[0]).map_err(|error| error.in_op(op))),
+        Ok(key) => {
+            let mut call = draw_call(op, location, parameters);
+            let key = call.operand(&key, DType::Void);
+            call.tensor(|builder| build(builder, key))
+        }
         Err(error) => Tensor::failed(error),
     }
 }
 
-fn uniform(op: &str, location: &'static Location<'static>, shape: &Shape, low: f64, high: f64) -> Tensor {
-    drawn(op, location, None, |builder, key| random::uniform(builder, key, shape, low, high, DType::F32))
+fn uniform(op: &'static str, location: &'static Location<'static>, shape: &Shape, low: f64, high: f64) -> Tensor {
+    drawn(op, location, None, (shape, &[low, high]), |builder, key| {
+        random::uniform(builder, key, shape, low, high, DType::F32)
+    })
 }
 
 /// Draws from the seed of the process ([`set_seed`]): the same values on every device.
@@ -103,14 +120,16 @@ impl Tensor {
     #[track_caller]
     pub fn randn(shape: impl IntoShape) -> Tensor {
         let shape = shape.into_shape();
-        drawn("randn", Location::caller(), None, |builder, key| random::randn(builder, key, &shape, DType::F32))
+        drawn("randn", Location::caller(), None, (&shape, &[]), |builder, key| {
+            random::randn(builder, key, &shape, DType::F32)
+        })
     }
 
     /// Normal numbers of this mean and standard deviation, f32.
     #[track_caller]
     pub fn normal(shape: impl IntoShape, mean: f64, deviation: f64) -> Tensor {
         let shape = shape.into_shape();
-        drawn("normal", Location::caller(), None, |builder, key| {
+        drawn("normal", Location::caller(), None, (&shape, &[mean, deviation]), |builder, key| {
             draw::normal(builder, key, &shape, mean, deviation, DType::F32)
         })
     }
@@ -133,7 +152,9 @@ impl Tensor {
         let shape = shape.into_shape();
         let reaches = i32::try_from(low).is_ok() && i32::try_from(high.saturating_sub(1)).is_ok();
         let dtype = if reaches { DType::I32 } else { DType::I64 };
-        drawn("randint", Location::caller(), None, |builder, key| draw::randint(builder, key, &shape, low, high, dtype))
+        drawn("randint", Location::caller(), None, ((&shape, low, high), &[]), |builder, key| {
+            draw::randint(builder, key, &shape, low, high, dtype)
+        })
     }
 
     /// Standard normal numbers of this tensor's shape and dtype.
@@ -154,14 +175,14 @@ impl Tensor {
 
     fn drawn_like(
         &self,
-        op: &str,
+        op: &'static str,
         location: &'static Location<'static>,
         build: impl FnOnce(&mut LazyBuilder, NodeId, &Shape, DType) -> tinyspec_ir::Result<NodeId>,
     ) -> Tensor {
         match self.node() {
             Ok(node) => {
                 let (shape, dtype) = (&node.props.shape, node.props.dtype);
-                drawn(op, location, Some(self), |builder, key| build(builder, key, shape, dtype))
+                drawn(op, location, Some(self), ((shape, dtype), &[]), |builder, key| build(builder, key, shape, dtype))
             }
             Err(error) => Tensor::failed(error),
         }
@@ -198,7 +219,7 @@ impl Tensor {
     /// 1 with each element as its probability, else 0, in this dtype.
     #[track_caller]
     pub fn bernoulli(&self) -> Tensor {
-        self.with_key("bernoulli", Location::caller(), |builder, x, key| draw::bernoulli(builder, x, key))
+        self.with_key("bernoulli", Location::caller(), ((), &[]), |builder, x, key| draw::bernoulli(builder, x, key))
     }
 
     /// Zeroes each element with probability `p` and divides the others by `1 - p`. For training only.
@@ -212,7 +233,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn dropout(&self, p: f64) -> Tensor {
-        self.with_key("dropout", Location::caller(), |builder, x, key| draw::dropout(builder, x, key, p))
+        self.with_key("dropout", Location::caller(), ((), &[p]), |builder, x, key| draw::dropout(builder, x, key, p))
     }
 
     /// `count` positions along the last axis (i32), drawn with probabilities proportional to its elements; without
@@ -229,21 +250,24 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn multinomial(&self, count: i64, replacement: bool) -> Tensor {
-        self.with_key("multinomial", Location::caller(), |builder, x, key| {
+        self.with_key("multinomial", Location::caller(), ((count, replacement), &[]), |builder, x, key| {
             draw::multinomial(builder, x, key, count, replacement)
         })
     }
 
     fn with_key(
         &self,
-        op: &str,
+        op: &'static str,
         location: &'static Location<'static>,
+        parameters: (impl Hash, &[f64]),
         build: impl FnOnce(&mut LazyBuilder, NodeId, NodeId) -> tinyspec_ir::Result<NodeId>,
     ) -> Tensor {
         match key_for(location, Some(self)) {
-            Ok(key) => apply(location, &[self, &key], |builder, nodes| {
-                build(builder, nodes[0], nodes[1]).map_err(|error| error.in_op(op))
-            }),
+            Ok(key) => {
+                let mut call = draw_call(op, location, parameters);
+                let (x, key) = (call.operand(self, DType::Void), call.operand(&key, DType::Void));
+                call.tensor(|builder| build(builder, x, key))
+            }
             Err(error) => Tensor::failed(error),
         }
     }
