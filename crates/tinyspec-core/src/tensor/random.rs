@@ -237,7 +237,7 @@ impl Tensor {
     }
 
     /// `count` positions along the last axis (i32), drawn with probabilities proportional to its elements; without
-    /// `replacement` they are distinct. Elements of probability 0 are never drawn: once no others are left, the
+    /// `replacement` they are distinct. Elements that are not positive are never drawn: once no others are left, the
     /// position is -1.
     ///
     /// ```

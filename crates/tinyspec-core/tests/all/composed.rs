@@ -2,7 +2,7 @@
 
 use crate::support::{is, on_each_device, vector};
 use tinyspec_core::Tensor;
-use tinyspec_ir::DType;
+use tinyspec_ir::{DType, Dim};
 
 fn each(data: &[f64], function: impl Fn(f64) -> f64) -> Vec<f64> {
     data.iter().map(|&x| function(x)).collect()
@@ -211,6 +211,12 @@ fn order_statistics_and_counts() {
         let values = vector(&[0.0, 3.0, 4.0, 9.0]);
         assert_eq!(sorted.searchsorted(&values, false).to_vec::<i32>()?, [0, 1, 3, 4]);
         assert_eq!(sorted.searchsorted(&values, true).to_vec::<i32>()?, [0, 3, 3, 4]);
+        // Rows, each with values of its own.
+        let rows = Tensor::from_slice(&[1f32, 3.0, 5.0, 2.0, 2.0, 9.0], [2, 3]);
+        let values = Tensor::from_slice(&[0f32, 3.0, 5.0, 6.0, 1.0, 2.0, 3.0, f32::NAN], [2, 4]);
+        assert_eq!(rows.searchsorted(&values, false).to_vec::<i32>()?, [0, 1, 2, 3, 0, 0, 2, 3]);
+        assert_eq!(rows.searchsorted(&values.reshape([2, 2, 2]), true).to_vec::<i32>()?, [0, 2, 3, 3, 0, 2, 2, 3]);
+        assert_eq!(rows.searchsorted(&values, true).shape(), [2, 4].map(Dim::from));
         Ok(())
     });
 }

@@ -337,7 +337,7 @@ fn refusals_have_help() {
         vector.qr()[0].clone(),
         vector.histc(0, 0.0, 1.0),
         vector.quantile(2.0, 0, false),
-        x.searchsorted(&x, false),
+        x.searchsorted(&three, false),
         x.dropout(1.5),
         Tensor::randint([2], 5, 5),
         Tensor::linspace(0.0, 1.0, -3, DType::F32),

@@ -208,9 +208,10 @@ fn window(op: Op, sources: &[&Props]) -> Result<Shape> {
                 show(inner),
                 show(target)
             );
-            let help = match offset.bounds().1 < 0 {
-                true => "an offset counts from the start of the axis and is not negative",
-                false => "offset + length must be at most the size of the axis",
+            let help = match op {
+                _ if offset.bounds().1 < 0 => "an offset counts from the start of the axis and is not negative",
+                Op::Pad => "the shape is that of the whole result: offset + length must be at most its size",
+                _ => "offset + length must be at most the size of the axis",
             };
             return refuse_with(ErrorKind::Shape, op, message, help);
         }

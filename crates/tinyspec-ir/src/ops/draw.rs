@@ -1,9 +1,8 @@
 //! Draws from distributions, all from the bits of a key: the same key gives the same values on every device.
 
 use super::arithmetic::{mul, sub};
-use super::movement::unsqueeze;
 use super::random::{random_bits, same_log, uniform};
-use super::{cast, dtype_of, given, like, reduce, scan, shape_of, sort, to_float};
+use super::{cast, dtype_of, given, like, reduce, scan, selection, shape_of, sort, to_float};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
@@ -156,10 +155,7 @@ pub fn multinomial(b: &mut dyn Builder, x: NodeId, key: NodeId, count: i64, repl
     drawn[shape.len() - 1] = Dim::from(count);
     let bits = random_bits(b, key, &drawn).map_err(in_op)?;
     let place = portion(b, bits, total)?;
-    let (ends, place) = (unsqueeze(b, ends, -2)?, unsqueeze(b, place, -1)?);
-    let before = super::arithmetic::le(b, ends, place)?;
-    let position = reduce::sum(b, before, Some(&[-1]), false)?;
-    let position = cast(b, position, DType::I32)?;
+    let position = selection::places(b, ends, place, true)?;
     let length = b.constant(Const::int(DType::I32, length.into()));
     let found = b.alu(Op::CmpLt, &[position, length])?;
     b.alu(Op::Where, &[found, position, none])

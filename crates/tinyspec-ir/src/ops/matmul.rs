@@ -17,12 +17,16 @@ pub fn matmul(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
     let y_inner_axis = y_shape.len().saturating_sub(2);
     let y_inner = y_shape.get(y_inner_axis).ok_or_else(|| scalar(&y_shape))?.clone();
     if x_inner != y_inner {
+        let help = match x_shape.len().min(y_shape.len()) {
+            1 => "a vector has as many elements as the axis it is multiplied along; check the order of the operands",
+            _ => "transpose one side with `.transpose(-1, -2)`, or check the order of the operands",
+        };
         return Err(Error::new(
             ErrorKind::Shape,
             "matmul",
             format!("inner dimensions differ: {x_inner} and {y_inner} (of {} and {})", show(&x_shape), show(&y_shape)),
         )
-        .help("transpose one side with `.transpose(-1, -2)`, or check the order of the operands"));
+        .help(help));
     }
     // (…, M, 1, K) * (…, 1, N, K): the reduced axis last.
     let mut left = x_shape.clone();

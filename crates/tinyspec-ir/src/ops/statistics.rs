@@ -7,7 +7,7 @@ use super::{
     axis_of, cast, dtype_of, given, in_wide, in_wide_of, index, like, reduce, selection, shape_of, sort, to_float,
 };
 use crate::dim::show;
-use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
+use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
 /// How many elements are not 0 (i32).
 pub fn count_nonzero(b: &mut dyn Builder, x: NodeId, axes: Option<&[i64]>, keepdim: bool) -> Result<NodeId> {
@@ -256,24 +256,26 @@ pub fn histc(b: &mut dyn Builder, x: NodeId, bins: i64, min: f64, max: f64) -> R
     bincount(b, place, bins).map_err(|error| error.in_op("histc"))
 }
 
-/// Where each of `values` would stand in this ascending vector (i32): before what equals it, or after if `right`; of
-/// nan at the end.
+/// Where each of `values` would stand in this ascending vector, or in the row with its leading indices (i32): before what equals it, or
+/// after if `right`; of nan at the end.
 pub fn searchsorted(b: &mut dyn Builder, sorted: NodeId, values: NodeId, right: bool) -> Result<NodeId> {
-    let shape = shape_of(b, sorted);
-    if shape.len() != 1 {
-        let message = format!("needs a vector in order, found {}", show(&shape));
-        return Err(Error::new(ErrorKind::Rank, "searchsorted", message)
-            .help("`x.at(row)` is one row of a matrix; the values may have any shape"));
-    }
+    let (rows, wanted) = (shape_of(b, sorted), shape_of(b, values));
+    let Some((length, lead)) = rows.split_last().filter(|(_, lead)| lead.is_empty() || wanted.starts_with(lead)) else {
+        let message = format!("rows of {} for values of {}", show(&rows), show(&wanted));
+        return Err(Error::new(ErrorKind::Shape, "searchsorted", message).help(
+            "a vector for values of any shape, or rows of which each has values of its own: [rows, n] for [rows, m]",
+        ));
+    };
     let (sorted, values) = super::promote(b, "searchsorted", sorted, values)?;
-    let places = shape_of(b, values);
-    let values = super::movement::flatten(b, values, 0, -1)?;
+    let own: Dim = wanted[lead.len()..].iter().cloned().fold(Dim::from(1), |all, dim| all * dim);
+    let columns: Shape = lead.iter().cloned().chain([own]).collect();
+    let values = super::movement::reshape(b, values, &columns)?;
     let mut found = selection::places(b, sorted, values, right)?;
     if dtype_of(b, values).is_float() {
-        let (missing, end) = (isnan(b, values)?, super::creation::size(b, &shape[0], DType::I32)?);
+        let (missing, end) = (isnan(b, values)?, super::creation::size(b, length, DType::I32)?);
         found = b.alu(Op::Where, &[missing, end, found])?;
     }
-    super::movement::reshape(b, found, &places)
+    super::movement::reshape(b, found, &wanted)
 }
 
 /// The integral along an axis by trapezes `dx` apart.

@@ -543,6 +543,38 @@ const OVERCOUNT: f64 = 4.0;
 /// The allowance for zeros around an image, which are summed as well.
 const SLACK: f64 = 2.0;
 
+/// What recomputing a value in its consumers costs, beyond computing it once, and what storing it costs: operations.
+struct Tradeoff {
+    recompute: f64,
+    store: f64,
+}
+
+impl Tradeoff {
+    fn of(graph: &Graph, node: NodeId, estimates: &Estimates, costs: &Costs, demands: &[Demand]) -> Tradeoff {
+        let elements = count(&sizes(graph, node)).max(1) as f64;
+        let mut kernels: Vec<usize> = demands.iter().map(|demand| demand.kernel).collect();
+        kernels.sort_unstable();
+        kernels.dedup();
+        let trips: f64 = demands.iter().map(|demand| demand.trips).sum();
+        let again = (kernels.len() - 1) as f64 * elements;
+        let untiled: f64 = demands.iter().map(|demand| demand.untiled).sum();
+        let reread = again * estimates.bytes[node.index()] as f64 * costs.byte;
+        let recomputed = |work: f64| (trips - elements).max(0.0) * work + reread + untiled;
+        // A write moves each line twice: it is read before it is written.
+        let moved = elements * graph.dtype(node).size() as f64 * (2 + kernels.len()) as f64;
+        let shared: f64 = demands.iter().map(|demand| demand.shared).sum();
+        let store = (moved + shared) * costs.byte + costs.launch;
+        let mut recompute = recomputed(estimates.work(node));
+        if recompute > store && recomputed(1.0) <= store {
+            let exact = recomputed(estimates.work_once(graph, node));
+            if recompute > OVERCOUNT * exact {
+                recompute = exact;
+            }
+        }
+        Tradeoff { recompute, store }
+    }
+}
+
 /// The law. `demands` holds at least one.
 pub(super) fn decide(
     graph: &Graph,
@@ -587,9 +619,13 @@ pub(super) fn decide(
         && estimates.summed[node.index()]
         && !estimates.scatters[node.index()]
         && is_float_sum(graph, node)
-        && demand.trips <= elements * SLACK
     {
-        return Ok((false, Reason::SumOfSums));
+        // The outcome is one sum of products, which is tiled.
+        let Tradeoff { recompute, store } =
+            Tradeoff::of(graph, node, estimates, costs, &[Demand { untiled: 0.0, ..demand.clone() }]);
+        if demand.trips <= elements * SLACK || recompute <= store {
+            return Ok((false, Reason::SumOfSums));
+        }
     }
     match barrier {
         Some(reason) if op == Op::Reduce => return Ok((true, reason)),
@@ -600,25 +636,7 @@ pub(super) fn decide(
         }
         _ => {}
     }
-    let mut kernels: Vec<usize> = demands.iter().map(|demand| demand.kernel).collect();
-    kernels.sort_unstable();
-    kernels.dedup();
-    let trips: f64 = demands.iter().map(|demand| demand.trips).sum();
-    let again = (kernels.len() - 1) as f64 * elements;
-    let untiled: f64 = demands.iter().map(|demand| demand.untiled).sum();
-    let reread = again * estimates.bytes[node.index()] as f64 * costs.byte;
-    let recomputed = |work: f64| (trips - elements).max(0.0) * work + reread + untiled;
-    // A write moves each line twice: it is read before it is written.
-    let moved = elements * graph.dtype(node).size() as f64 * (2 + kernels.len()) as f64;
-    let shared: f64 = demands.iter().map(|demand| demand.shared).sum();
-    let store = (moved + shared) * costs.byte + costs.launch;
-    let mut recompute = recomputed(estimates.work(node));
-    if recompute > store && recomputed(1.0) <= store {
-        let exact = recomputed(estimates.work_once(graph, node));
-        if recompute > OVERCOUNT * exact {
-            recompute = exact;
-        }
-    }
+    let Tradeoff { recompute, store } = Tradeoff::of(graph, node, estimates, costs, demands);
     Ok(if recompute > store {
         (true, Reason::Dear { recompute, store })
     } else {

@@ -322,7 +322,7 @@ macro_rules! for_each_method {
         expand(x: tensor, shape: shape) -> tensor = movement::expand;
         /// Reversed along axes.
         flip(x: tensor, axes: ints) -> tensor = movement::flip;
-        /// At `offset` in a tensor of `shape` that is `value` elsewhere.
+        /// At `offset` in a tensor of `shape`, that of the whole result, which is `value` elsewhere.
         pad(x: tensor, offset: shape, shape: shape, value: float) -> tensor = movement::pad;
         /// `shape` elements from `offset` on.
         shrink(x: tensor, offset: shape, shape: shape) -> tensor = movement::shrink;
@@ -499,7 +499,8 @@ macro_rules! for_each_method {
         /// How many elements fall into each of `bins` equal parts of `min` to `max` (i32).
         #[doc(alias("histogram"))]
         histc(x: tensor, bins: int, min: float, max: float) -> tensor = statistics::histc;
-        /// Where each of `values` would stand in this ascending vector (i32), after what equals it if `right`.
+        /// Where each of `values` would stand in this ascending vector, or in the row with its leading indices (i32), after what equals
+        /// it if `right`.
         searchsorted(x: tensor, values: tensor, right: flag) -> tensor = statistics::searchsorted;
         /// Which part between ascending `bounds` each element is in (i32): before what equals it, or after if `right`.
         bucketize(x: tensor, bounds: tensor, right: flag) -> tensor = relation::bucketize;
