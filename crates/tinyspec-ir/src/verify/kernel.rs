@@ -1,6 +1,8 @@
 //! Kernels between Rangeify and Select: Ranges are closed once and used inside their loops only.
 
-use super::{bounds::bounds, order::order, refuse};
+use super::access::open_ranges;
+use super::order::{order, registers};
+use super::{bounds::bounds, refuse};
 use crate::dim::broadcast;
 use crate::{AddrSpace, Arg, AxisType, Builder, DType, Dim, Graph, NodeId, Op, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -140,6 +142,7 @@ fn common(stage: &str, graph: &Graph, sink: NodeId) -> Result<Vec<NodeId>> {
     match open[sink.index()].first() {
         Some(&range) => refuse(stage, graph, range, "is used outside its loop"),
         None => {
+            registers(stage, graph, &live, &open_ranges(graph, sink))?;
             order(stage, graph, sink, &live)?;
             Ok(live)
         }

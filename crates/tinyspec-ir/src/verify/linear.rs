@@ -1,6 +1,7 @@
 //! Linear form: an order in which every source comes before its use and inside its loop.
 
-use super::{bounds::bounds, machine::check, order::order, refuse, threads::threads};
+use super::order::{order, registers};
+use super::{bounds::bounds, machine::check, refuse, threads::threads};
 use crate::{Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 use rustc_hash::FxHashMap;
 
@@ -62,6 +63,7 @@ pub fn linear(graph: &Graph, linear: NodeId) -> Result<()> {
         None => {
             let live = graph.reachable(&[linear]);
             bounds(stage, graph, linear, &live)?;
+            registers(stage, graph, &live, &scope)?;
             order(stage, graph, linear, &live)?;
             threads(stage, graph, linear, &live)
         }

@@ -1,6 +1,7 @@
 //! Kernels after Select: scalars and one-dimensional vectors of real dtypes.
 
-use super::{access::open_ranges, bounds::bounds, order::order, refuse, threads::threads};
+use super::order::{order, registers};
+use super::{access::open_ranges, bounds::bounds, refuse, threads::threads};
 use crate::instruction::Instruction;
 use crate::{AddrSpace, Arg, AxisType, Builder, Category, DType, Graph, NodeId, Op, Result};
 
@@ -21,6 +22,7 @@ pub fn machine(graph: &Graph, sink: NodeId) -> Result<()> {
         return refuse(stage, graph, range, "is used outside its loop");
     }
     bounds(stage, graph, sink, &live)?;
+    registers(stage, graph, &live, &open_ranges(graph, sink))?;
     order(stage, graph, sink, &live)?;
     threads(stage, graph, sink, &live)
 }

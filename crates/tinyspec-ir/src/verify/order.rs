@@ -27,7 +27,6 @@ pub(super) struct Access {
 pub(super) fn order(stage: &str, graph: &Graph, sink: NodeId, live: &[NodeId]) -> Result<()> {
     let accesses = accesses(graph, live);
     let (open, conditions) = (open_ranges(graph, sink), Conditions::new(graph, sink));
-    registers(stage, graph, &accesses, &open)?;
     let mut conflicts = Conflicts::new(graph, live, &open, &conditions);
     let mut is_written = vec![false; accesses.len()];
     let mut by_memory: FxHashMap<NodeId, Vec<usize>> = FxHashMap::default();
@@ -94,10 +93,17 @@ fn between_iterations(stage: &str, graph: &Graph, accesses: &[Access], conflicts
     Ok(())
 }
 
-/// Checks that a register is used within one iteration of the parallel loops around it.
-fn registers(stage: &str, graph: &Graph, accesses: &[Access], open: &FxHashMap<NodeId, Vec<NodeId>>) -> Result<()> {
+/// Checks that a register is used within one iteration of the parallel loops around it, where `open` gives the loops around each node.
+pub(super) fn registers(
+    stage: &str,
+    graph: &Graph,
+    live: &[NodeId],
+    open: &FxHashMap<NodeId, Vec<NodeId>>,
+) -> Result<()> {
     let mut homes: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
-    for access in accesses.iter().filter(|access| graph.props(access.memory).addrspace == Some(AddrSpace::Reg)) {
+    for access in
+        accesses(graph, live).iter().filter(|access| graph.props(access.memory).addrspace == Some(AddrSpace::Reg))
+    {
         let around = open.get(&access.node).into_iter().flatten().copied();
         let parallel: Vec<NodeId> = around.filter(|&range| is_parallel(graph, range)).collect();
         if *homes.entry(access.memory).or_insert_with(|| parallel.clone()) != parallel {
