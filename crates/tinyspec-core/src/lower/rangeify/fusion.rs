@@ -540,8 +540,9 @@ fn widens(graph: &Graph, node: NodeId) -> bool {
 /// grow exponentially. A smaller excess makes up for costs that neither counts, such as lanes that short rows leave empty (measured).
 const OVERCOUNT: f64 = 4.0;
 
-/// The allowance for zeros around an image, which are summed as well.
-const SLACK: f64 = 2.0;
+/// How many more terms one sum may have than a sum of sums: windows of stride 2 leave out every other one, and zeros around an image are
+/// summed as well.
+const SLACK: f64 = 2.25;
 
 /// What recomputing a value in its consumers costs, beyond computing it once, and what storing it costs: operations.
 struct Tradeoff {
@@ -619,13 +620,9 @@ pub(super) fn decide(
         && estimates.summed[node.index()]
         && !estimates.scatters[node.index()]
         && is_float_sum(graph, node)
+        && demand.trips <= elements * SLACK
     {
-        // The outcome is one sum of products, which is tiled.
-        let Tradeoff { recompute, store } =
-            Tradeoff::of(graph, node, estimates, costs, &[Demand { untiled: 0.0, ..demand.clone() }]);
-        if demand.trips <= elements * SLACK || recompute <= store {
-            return Ok((false, Reason::SumOfSums));
-        }
+        return Ok((false, Reason::SumOfSums));
     }
     match barrier {
         Some(reason) if op == Op::Reduce => return Ok((true, reason)),
