@@ -1,6 +1,6 @@
 //! Optimize: which axes of a kernel are parallel, vectorised, tiled ("Kernel Optimizations").
 //!
-//! A schedule is a list of [`OptOp`]s; [`heuristics`] writes one by hand-made rules, the search finds others, and the
+//! A schedule is a list of [`OptOp`]s; `heuristics` writes one by hand-made rules, the search finds others, and the
 //! kernel is rebuilt once, with every original range replaced by its expression over the new axes.
 
 mod axis;
