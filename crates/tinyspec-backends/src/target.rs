@@ -33,7 +33,7 @@ pub struct Target {
     pub cache_bytes: [usize; 3],
     /// Throughput and bandwidth of a core.
     pub rates: Rates,
-    /// Ops beyond the primitives that need no decomposition; on floats unless stated otherwise.
+    /// Non-primitive ops that are not decomposed for this target; on floats unless stated otherwise.
     pub native: Vec<Op>,
     /// Single machine instructions (Ins) that it has.
     pub instructions: Vec<Instruction>,

@@ -114,7 +114,7 @@ impl Diagnostics {
         self.error(place, message);
     }
 
-    /// An expression that is wrong because a part of it is: the typed copy leaves out the whole.
+    /// Leaves an expression with an invalid operand out of the typed copy.
     pub fn leave_out(&mut self, expression: &impl ToTokens) {
         self.left_out.insert(Place::of(expression).key());
     }

@@ -69,7 +69,7 @@ fn tail(output: &TokenStream) -> String {
     format!("){}", shown(output))
 }
 
-/// On one line, or, if that is too long, one line for each part.
+/// On one line if it fits, else with each part on a line of its own.
 fn in_lines(head: &str, parts: &[String], tail: &str) -> String {
     let line = format!("{head}{}{tail}", parts.join(", "));
     if line.len() <= WIDTH {

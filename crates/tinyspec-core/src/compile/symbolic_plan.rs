@@ -86,7 +86,7 @@ impl Buffers {
         self.all.len() as u32 - 1
     }
 
-    /// The position of an argument of call number `step`.
+    /// The position in the table of an argument of the call at `step`.
     fn position(&mut self, graph: &Graph, argument: NodeId, step: usize) -> u32 {
         let whole = self.whole(graph, base(graph, argument), step);
         let Some(offset) = part(graph, argument) else { return whole };

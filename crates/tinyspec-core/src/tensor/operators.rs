@@ -2,8 +2,8 @@
 //!
 //! The right operand may be a number of any type, the left one an `f64`, an `i32` or a `bool`: with two float types,
 //! rustc could not infer the type of a literal, and would refuse `(1.0 - &x).sqrt()`. A `#[function]` wraps left
-//! operands in [`Left`], so that numbers of all types are allowed. A number that was passed to a `#[function]` is a
-//! `&Tensor` in its body, and `&rate` a `&&Tensor`.
+//! operands in [`Left`], so that numbers of all types are allowed. In the body of a
+//! `#[function]`, a number parameter `rate` is a `&Tensor`, so `&rate` is a `&&Tensor`.
 
 use super::Tensor;
 use super::methods::{Call, Operand};

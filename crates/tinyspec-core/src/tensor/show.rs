@@ -189,7 +189,7 @@ fn floats(values: &[f64], dtype: DType, precision: Option<usize>) -> Vec<String>
     let fraction = width(|digits| digits.fraction.len());
     let exponent = width(|digits| digits.exponent.as_ref().map_or(0, |e| e.trim_start_matches('-').len())).max(2);
     if scientific {
-        // Digits that only other numbers need are the number's own digits, not zeros.
+        // All numbers get as many digits as the longest: their own further digits, not zeros.
         let finite = |&value: &f64| value.is_finite().then(|| Digits::of(value, dtype, true, Some(fraction)));
         digits = values.iter().map(finite).collect();
     }

@@ -231,7 +231,7 @@ impl Row {
         let kept = b.alu(Op::Or, &[before, fits])?;
         let kept = stored(b, kept)?;
         let so_far = super::scan::cumsum(b, kept, -1)?;
-        // Column number j of those that are kept; the others have no number, so that they are passed over.
+        // The rank of each kept column; dropped columns have rank 0, which none of the wanted ranks equals.
         let zero = b.constant(Const::int(DType::I32, 0));
         let number = b.alu(Op::Where, &[kept, so_far, zero])?;
         let number = stored(b, number)?;

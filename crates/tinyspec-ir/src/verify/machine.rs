@@ -18,11 +18,12 @@ pub fn machine(graph: &Graph, sink: NodeId) -> Result<()> {
     for &node in &live {
         check(stage, graph, node)?;
     }
-    if let Some(&range) = open_ranges(graph, sink).get(&sink).and_then(|open| open.first()) {
+    let open = open_ranges(graph, sink);
+    if let Some(&range) = open.get(&sink).and_then(|open| open.first()) {
         return refuse(stage, graph, range, "is used outside its loop");
     }
     bounds(stage, graph, sink, &live)?;
-    registers(stage, graph, &live, &open_ranges(graph, sink))?;
+    registers(stage, graph, &live, &open)?;
     order(stage, graph, sink, &live)?;
     threads(stage, graph, sink, &live)
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The alignment of every piece, which is that of drivers.
+/// The alignment of suballocations, the same as that of allocations by the drivers.
 const GRANULE: usize = 256;
 /// The largest pieces that share blocks.
 const SHARED: usize = 16 << 20;

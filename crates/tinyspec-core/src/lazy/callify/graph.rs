@@ -135,7 +135,7 @@ impl Walk {
                         (Some(body), _) => body.inline(graph, &arguments),
                         (None, _) => Ok(vec![]),
                     };
-                    // An error inside the body is due to the arguments, so it gets the line of the call.
+                    // The arguments cause an error inside the body, so it is reported at the call.
                     let elements = elements.map_err(|error| error.at_known(node.location))?;
                     if let Some(location) = node.location {
                         graph.locate_from(first, location.into());

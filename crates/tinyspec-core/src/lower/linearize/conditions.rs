@@ -165,8 +165,8 @@ impl Conditions<'_> {
         (block.members.len() > 1 || has_loop || is_work).then_some(content)
     }
 
-    /// Whether a node in a block repays it. Without threads that wait, only a read under the same condition does, such as that of a
-    /// sum in memory: the Store has a branch anyway.
+    /// Whether sinking a node into a block pays for the branch. On a CPU only a load under the block's own gate does, such as that of an
+    /// accumulator in memory: its Store needs the branch anyway.
     fn is_work(&self, node: NodeId, gate: NodeId) -> bool {
         let is_load = self.graph.op(node) == Op::Load && !is_register(self.graph, node);
         match self.has_threads {

@@ -42,6 +42,18 @@ pub struct Nest {
     pub ranges: Vec<NodeId>,
 }
 
+impl Nest {
+    /// The loops that Ends close around a body.
+    pub(crate) fn of(graph: &Graph, end: NodeId) -> Nest {
+        let mut nest = Nest { body: end, ranges: Vec::new() };
+        while graph.op(nest.body) == Op::End {
+            nest.ranges.push(graph.source(nest.body, 1));
+            nest.body = graph.source(nest.body, 0);
+        }
+        nest
+    }
+}
+
 /// A Reduce and its Ranges.
 #[derive(Clone)]
 pub struct Reduction {
@@ -103,7 +115,7 @@ impl Kernel {
         let live = Live::new(graph, &order)?;
         let mut kernel = Kernel {
             sink,
-            nests: graph.sources(sink).iter().map(|&source| nest(graph, source)).collect(),
+            nests: graph.sources(sink).iter().map(|&source| Nest::of(graph, source)).collect(),
             reductions: Vec::new(),
             accesses: Vec::new(),
             recomputed: Vec::new(),
@@ -235,13 +247,4 @@ pub(crate) fn slot(graph: &Graph, buffer: NodeId) -> Option<u32> {
         Arg::Param { slot, .. } => Some(*slot),
         _ => None,
     }
-}
-
-fn nest(graph: &Graph, end: NodeId) -> Nest {
-    let mut nest = Nest { body: end, ranges: Vec::new() };
-    while graph.op(nest.body) == Op::End {
-        nest.ranges.push(graph.source(nest.body, 1));
-        nest.body = graph.source(nest.body, 0);
-    }
-    nest
 }

@@ -150,7 +150,8 @@ impl<'t> Scheduler<'t> {
             (_, Some(_)) => vec![Scatter.into()],
             (Some(online), None) => vec![Block(online.cheapest(self.target)).into()],
             (None, None) => {
-                let mut ops = descent::improve(self, self.by_rules());
+                let by_rules = heuristics::choose(&self.graph, &self.kernel, self.whole.clone(), self.target);
+                let mut ops = descent::improve(self, by_rules);
                 if let Ok(mut space) = self.space(&ops) {
                     let values = heuristics::values(&self.graph, &self.kernel, &mut space, self.target);
                     ops.extend(values.into_iter().map(OptOp::from));
@@ -161,11 +162,6 @@ impl<'t> Scheduler<'t> {
                 ops
             }
         }
-    }
-
-    /// The schedule that the hand-written rules choose.
-    fn by_rules(&self) -> Vec<OptOp> {
-        heuristics::choose(&self.graph, &self.kernel, self.whole.clone(), self.target)
     }
 
     /// The axes after some ops, left to right.

@@ -4,6 +4,7 @@
 //! Adds to one place follow each other, so they need not be atomic: threads share an axis of y that the numbers do not
 //! decide, if there is one. On a GPU, whose workgroups have no order, they are a kernel of their own, and atomic.
 
+use super::kernel::Nest;
 use super::windows::{Root, depends};
 use crate::lower::fold::{both, identity};
 use crate::lower::live;
@@ -25,11 +26,7 @@ const THREADS: usize = 128;
 /// The sums of a kernel, if all that it stores are such sums.
 fn scatters(graph: &mut Graph, sink: NodeId) -> Result<Option<SmallVec<[Scatter; 2]>>> {
     let &[root] = graph.sources(sink) else { return Ok(None) };
-    let (mut body, mut ranges) = (root, Vec::new());
-    while graph.op(body) == Op::End {
-        ranges.push(graph.source(body, 1));
-        body = graph.source(body, 0);
-    }
+    let Nest { body, ranges } = Nest::of(graph, root);
     let stores: SmallVec<[NodeId; 2]> = match graph.op(body) {
         Op::Group => graph.sources(body).into(),
         _ => SmallVec::from_iter([body]),

@@ -11,7 +11,7 @@ use crate::lower::live;
 use facts::Facts;
 use std::sync::Arc;
 use tinyspec_backends::Target;
-use tinyspec_ir::{Arg, AxisType, DType, Graph, NodeId, Op};
+use tinyspec_ir::{Arg, AxisType, Graph, NodeId, Op};
 
 /// Elements of a register tile beyond which no machine has a use for it, and its code no end.
 pub(super) const LARGEST_TILE: i64 = 1 << 14;
@@ -79,7 +79,8 @@ pub struct Space {
     pub(crate) nontemporal: bool,
     /// Neither LOCAL memory nor workgroups of several threads.
     pub(super) no_locals: bool,
-    facts: Arc<Facts>,
+    /// What the kernel is, whatever the schedule.
+    pub(super) facts: Arc<Facts>,
 }
 
 impl Space {
@@ -276,41 +277,6 @@ impl Space {
     /// Position of an original range.
     pub(crate) fn origin(&self, range: NodeId) -> Option<usize> {
         self.origins.iter().position(|origin| origin.range == range)
-    }
-
-    /// What online-softmax tiling needs to know, where the kernel has that form.
-    pub(super) fn lengths(&self) -> Option<&Lengths> {
-        self.facts.lengths.as_ref()
-    }
-
-    /// Can all results be summed by a loop over their terms?
-    pub(super) fn can_scatter(&self) -> bool {
-        self.facts.can_scatter
-    }
-
-    /// Can a kernel that runs before make copies?
-    pub(crate) fn can_copy_before(&self) -> bool {
-        self.facts.can_copy_before
-    }
-
-    /// Is some Reduce loop-carried?
-    pub(super) fn carries(&self) -> bool {
-        self.facts.carries
-    }
-
-    /// Can words be made along a Range?
-    pub(super) fn has_words_along(&self, range: NodeId) -> bool {
-        self.facts.word_ranges.contains(&range)
-    }
-
-    /// What words hold, where there can be any.
-    pub(super) fn numbers(&self) -> Option<DType> {
-        self.facts.numbers
-    }
-
-    /// Do conditions bound the original range at a position?
-    pub(super) fn is_bounded(&self, origin: usize) -> bool {
-        self.facts.bounded.contains(&origin)
     }
 
     /// Every axis is as it was, but for their order.

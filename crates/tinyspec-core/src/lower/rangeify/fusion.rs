@@ -86,7 +86,7 @@ pub(super) struct Estimates {
     ramps: Vec<bool>,
     /// Comparisons with such values: one step, or none if they select the terms of a sum.
     masks: Vec<bool>,
-    /// Scatters: Reduces whose data decide which result a term belongs to. A loop of its own adds them up.
+    /// Scatters: Reduces in which data decide the result that each term is added to. They get a loop of their own.
     scatters: Vec<bool>,
     /// Sums that are used only by another sum, with only views in between.
     summed: Vec<bool>,

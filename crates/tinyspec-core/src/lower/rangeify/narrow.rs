@@ -1,8 +1,8 @@
 //! Narrows stores that leave most elements unchanged: they store only what changes, and their loops run only where they
 //! store.
 //!
-//! If a result shares the memory of an input, `Store(x[i], Where(c, v, x[i]))` is a Store of `v` under the gate `c`; a
-//! gate that holds in few trips of a loop bounds the loop.
+//! If a result shares the memory of an input, `Store(x[i], Where(c, v, x[i]))` is a Store of `v` under the gate `c`. If
+//! the gate holds in few trips of a loop, it becomes the bounds of the loop.
 
 use crate::lower::fold::{both, elementwise, truth};
 use crate::lower::live;

@@ -17,7 +17,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Cuts `dims`; `lanes` says which axes may be vectorised, `greatest` limits the vector length.
+    /// Splits `dims` into vectors of at most `greatest` elements; `lanes` marks the axes that may be vectorised.
     pub fn new(dims: Dims, lanes: &[bool], greatest: i64) -> Layout {
         let lane = (0..dims.len()).rev().find(|&axis| dims[axis] > 1 && lanes.get(axis) == Some(&true));
         // The largest power of two that divides the axis.

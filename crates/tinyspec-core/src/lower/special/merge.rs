@@ -59,7 +59,7 @@ pub(super) fn merge(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
 fn levels(graph: &Graph, order: &[NodeId]) -> Vec<u32> {
     let mut levels: Vec<u32> = vec![0; graph.len()];
     let mut of_loop: FxHashMap<SmallVec<[NodeId; 4]>, u32> = FxHashMap::default();
-    // Every sweep but the last settles at least one loop, and there are no more loops than nodes.
+    // Each sweep except the last finds the final level of at least one loop, so as many sweeps as nodes suffice.
     for _ in 0..=order.len() {
         let mut changed = false;
         for &node in order {

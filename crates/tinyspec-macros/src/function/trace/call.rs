@@ -418,7 +418,7 @@ impl Tracer<'_> {
         let value = |slot: u32| bound.get(slot as usize).cloned();
         let mut result_nodes = vec![];
         for result in results {
-            // Sizes that were found equal are written as in the caller.
+            // Sizes known to be equal are spelled as in the caller.
             let as_found =
                 |dim: Dim| equal.iter().find(|(wanted, _)| *wanted == dim).map_or(dim, |(_, found)| found.clone());
             let shape: Shape = result.shape.iter().map(|dim| as_found(dim.substitute(&value))).collect();

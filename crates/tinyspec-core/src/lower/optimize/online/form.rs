@@ -1,6 +1,7 @@
 //! What a kernel must be for its sums to be made block by block.
 
 use crate::lower::live::{self, Live};
+use crate::lower::optimize::kernel::Nest;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
@@ -83,11 +84,7 @@ impl Form {
             return Ok(None);
         }
         let &[root] = graph.sources(sink) else { return Ok(None) };
-        let (mut body, mut ranges) = (root, Vec::new());
-        while graph.op(body) == Op::End {
-            ranges.push(graph.source(body, 1));
-            body = graph.source(body, 0);
-        }
+        let Nest { body, mut ranges } = Nest::of(graph, root);
         ranges.reverse();
         let stores: Vec<NodeId> = match graph.op(body) {
             Op::Group => graph.sources(body).to_vec(),

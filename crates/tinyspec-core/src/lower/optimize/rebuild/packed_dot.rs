@@ -41,7 +41,7 @@ impl Rebuild<'_> {
         let zero = identity(graph, Op::Add, dtype);
         let loads = self.unsigned_first(graph, product);
         let is_signed = |load: NodeId| graph.dtype(load) == DType::I8;
-        let biased = self.space.numbers() == Some(DType::U8) && loads.iter().all(|&load| is_signed(load));
+        let biased = self.space.facts.numbers == Some(DType::U8) && loads.iter().all(|&load| is_signed(load));
         let mut operands: SmallVec<[NodeId; 2]> = SmallVec::new();
         let mut vanishes: Option<RangeSet> = None;
         for (position, load) in loads.into_iter().enumerate() {
@@ -51,7 +51,7 @@ impl Rebuild<'_> {
             vanishes =
                 Some(vanishes.map_or(padded, |other| if dtype.is_float() { other & padded } else { other | padded }));
         }
-        let arg = Arg::Text(self.space.numbers().map_or("", DType::name).into());
+        let arg = Arg::Text(self.space.facts.numbers.map_or("", DType::name).into());
         if biased {
             // The bias adds 128 times the other factor to each product.
             let bias = graph.constant(Const::int(DType::I32, BIAS));
@@ -84,7 +84,7 @@ impl Rebuild<'_> {
     /// The word that a Load is the first number of, and the padded ranges beyond whose bounds it is 0.
     fn word(&mut self, graph: &mut Graph, load: NodeId, biased: bool) -> Result<(NodeId, RangeSet)> {
         let (Some(&access), Some(origin), Some(numbers)) =
-            (self.accesses.get(&load), self.space.words, self.space.numbers())
+            (self.accesses.get(&load), self.space.words, self.space.facts.numbers)
         else {
             return Err(Error::new(ErrorKind::Verify, Op::Wmma.name(), "an operand is not a Load of the kernel"));
         };

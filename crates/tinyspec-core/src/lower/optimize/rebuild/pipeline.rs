@@ -7,6 +7,7 @@
 
 use super::{CHUNK, unaliased};
 use crate::lower::live::{self, Live, RangeSet};
+use crate::lower::optimize::kernel::Nest;
 use crate::lower::optimize::local::Local;
 use crate::lower::replace::Replacement;
 use rustc_hash::FxHashSet;
@@ -79,12 +80,8 @@ struct Kept {
 
 impl Stages {
     fn of(graph: &mut Graph, sink: NodeId, row: NodeId) -> Result<Option<Stages>> {
-        let &[mut body] = graph.sources(sink) else { return Ok(None) };
-        let mut outer = Vec::new();
-        while graph.op(body) == Op::End {
-            outer.push(graph.source(body, 1));
-            body = graph.source(body, 0);
-        }
+        let &[root] = graph.sources(sink) else { return Ok(None) };
+        let Nest { body, ranges: mut outer } = Nest::of(graph, root);
         let (Some(position), Some(trips)) = (outer.iter().position(|&range| range == row), live::trips(graph, row))
         else {
             return Ok(None);
@@ -172,12 +169,8 @@ fn kept(graph: &mut Graph, order: &[NodeId], walked: &[NodeId], cuts: &[NodeId])
     for buffer in buffers {
         let users: Vec<NodeId> = order.iter().copied().filter(|&user| graph.sources(user).contains(&buffer)).collect();
         let Some(&filled) = users.iter().find(|&&user| graph.op(user) == Op::After) else { return Ok(None) };
-        let &[_, mut store] = graph.sources(filled) else { return Ok(None) };
-        let mut ranges = Vec::new();
-        while graph.op(store) == Op::End {
-            ranges.push(graph.source(store, 1));
-            store = graph.source(store, 0);
-        }
+        let &[_, stores] = graph.sources(filled) else { return Ok(None) };
+        let Nest { body: store, ranges } = Nest::of(graph, stores);
         let (Op::Store, &[place, value]) = (graph.op(store), graph.sources(store)) else { return Ok(None) };
         let (Op::Index, &[stored, at]) = (graph.op(place), graph.sources(place)) else { return Ok(None) };
         let mut readers = order.iter().filter(|&&user| graph.sources(user).contains(&filled));

@@ -9,6 +9,7 @@
 use crate::lower::fold::{self, both, conjuncts};
 use crate::lower::live::{self, Live, next_range_id};
 use crate::lower::loops::{closed, grouped};
+use crate::lower::optimize::kernel::Nest;
 use crate::lower::optimize::local::Local;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -25,7 +26,8 @@ pub(super) fn stage(
     tile: Option<(NodeId, NodeId)>,
     first_slot: u32,
 ) -> Result<NodeId> {
-    let Some(nest) = Nest::of(graph, sink) else { return Ok(sink) };
+    let &[root] = graph.sources(sink) else { return Ok(sink) };
+    let nest = Nest::of(graph, root);
     let sums = match tile {
         Some(tile) => Sums::of_tile(graph, nest, tile)?,
         None => Sums::interchanged(graph, nest, axes),
@@ -44,26 +46,6 @@ pub(super) fn stage(
         }
     };
     sums.finish(graph, filled, tile.map(|(row, _)| row))
-}
-
-/// The only loop nest of a kernel.
-struct Nest {
-    /// What the loops are around.
-    body: NodeId,
-    /// The loops, innermost last.
-    ranges: Vec<NodeId>,
-}
-
-impl Nest {
-    fn of(graph: &Graph, sink: NodeId) -> Option<Nest> {
-        let &[mut body] = graph.sources(sink) else { return None };
-        let mut ranges = Vec::new();
-        while graph.op(body) == Op::End {
-            ranges.push(graph.source(body, 1));
-            body = graph.source(body, 0);
-        }
-        Some(Nest { body, ranges })
-    }
 }
 
 /// The Reduces of a nest whose results go through LOCAL memory.

@@ -10,7 +10,7 @@ use tinyspec_ir::{DType, Graph, NodeId};
 
 /// The facts. Ranges are given as positions of origins.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub(super) struct Facts {
+pub(in super::super) struct Facts {
     /// The origins of each loop nest.
     pub nests: Vec<Vec<usize>>,
     /// The origins of each Reduce.

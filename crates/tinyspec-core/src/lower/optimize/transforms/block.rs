@@ -37,7 +37,7 @@ impl Transform for Block {
     }
 
     fn apply(&self, space: &mut Space) -> Result<(), Refusal> {
-        let lengths = space.lengths().ok_or(Refusal::NoBlocks)?;
+        let lengths = space.facts.lengths.as_ref().ok_or(Refusal::NoBlocks)?;
         space.own_loops = Some(OwnLoops::Blocks(lengths.fitted(self.0)));
         Ok(())
     }

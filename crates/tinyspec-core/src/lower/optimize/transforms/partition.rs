@@ -50,6 +50,8 @@ impl Space {
     /// Is the axis a serial loop over terms whose trips conditions bound?
     pub(in super::super) fn can_partition(&self, axis: usize) -> bool {
         let axis = &self.axes[axis];
-        axis.kind == AxisType::Reduce && axis.trips.is_some_and(|trips| trips > 1) && self.is_bounded(axis.origin)
+        axis.kind == AxisType::Reduce
+            && axis.trips.is_some_and(|trips| trips > 1)
+            && self.facts.bounded.contains(&axis.origin)
     }
 }

@@ -37,7 +37,7 @@ impl Transform for Pipeline {
         if old.kind != AxisType::Loop || old.trips.is_none() {
             return Err(Refusal::NoLoop(self.axis));
         }
-        if space.carries() {
+        if space.facts.carries {
             return Err(Refusal::Carries);
         }
         space.pipelined = Some(position);

@@ -27,7 +27,7 @@ impl Transform for Scatter {
     }
 
     fn apply(&self, space: &mut Space) -> Result<(), Refusal> {
-        if !space.can_scatter() {
+        if !space.facts.can_scatter {
             return Err(Refusal::NoScatter);
         }
         space.own_loops = Some(OwnLoops::Scatter);

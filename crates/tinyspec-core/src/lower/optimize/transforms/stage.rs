@@ -106,7 +106,7 @@ impl Transform for Stage {
                 if space.packing(slot).is_some() {
                     return Err(Refusal::StagedTwice(slot));
                 }
-                if by == Copier::Kernel && (at.is_some() || !space.can_copy_before()) {
+                if by == Copier::Kernel && (at.is_some() || !space.facts.can_copy_before) {
                     return Err(Refusal::NoCopyBefore(slot));
                 }
             }

@@ -33,7 +33,10 @@ impl Transform for Tc {
         let old = space.axes[position].clone();
         let range = space.origins[old.origin].range;
         let parts = space.axes.iter().filter(|axis| axis.origin == old.origin).count();
-        let numbers = space.numbers().filter(|_| space.words.is_none() && parts == 1 && space.has_words_along(range));
+        let numbers = space
+            .facts
+            .numbers
+            .filter(|_| space.words.is_none() && parts == 1 && space.facts.word_ranges.contains(&range));
         let Some(count) = numbers.map(|numbers| words::count(numbers) as i64) else {
             return Err(Refusal::NoWords(self.axis));
         };
