@@ -76,7 +76,7 @@ impl<'a> Loaded<'a> {
             line: Default::default(),
         };
         // SAFETY: the memories are as long as the kernel's Params say, and live until the end.
-        unsafe { runtime.enqueue(&[launch], &addresses).map_err(text)? }
+        unsafe { runtime.enqueue(&vec![launch].into(), &addresses).map_err(text)? }
         runtime.synchronize().map_err(text)?;
         let mut after = Vec::new();
         for (array, device) in arrays.iter().zip(&memories) {

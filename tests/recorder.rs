@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use tinyspec::backends::{BackendError, Compiler, Gpu, Grid, Launch, Program, Runtime};
+use tinyspec::backends::{BackendError, CommandBuffer, Compiler, Gpu, Grid, Launch, Program, Runtime};
 
 /// What was loaded and launched.
 #[derive(Clone, Default)]
@@ -30,10 +30,10 @@ unsafe impl Runtime for Recorder {
         Ok(Arc::new(Recorded(code.to_vec())))
     }
 
-    unsafe fn enqueue(&self, launches: &[Launch], _: &[*mut u8]) -> Result<(), BackendError> {
+    unsafe fn enqueue(&self, commands: &CommandBuffer, _: &[*mut u8]) -> Result<(), BackendError> {
         let code =
             |launch: &Launch| launch.program.as_any().downcast_ref().map(|Recorded(code)| (code.clone(), launch.grid));
-        self.record(|record| record.last = launches.iter().filter_map(code).collect());
+        self.record(|record| record.last = commands.launches().iter().filter_map(code).collect());
         Ok(())
     }
 }

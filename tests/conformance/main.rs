@@ -19,6 +19,7 @@ mod recorded;
 #[path = "../recorder.rs"]
 mod recorder;
 mod rendered;
+mod round_trip;
 mod run;
 mod simulated;
 #[path = "../simulators.rs"]

@@ -5,7 +5,7 @@ use crate::simulators;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tinyspec::backends::llvm::LlvmCompiler;
-use tinyspec::backends::{BackendError, Gpu, Launch, Memory, Program, Runtime};
+use tinyspec::backends::{BackendError, CommandBuffer, Gpu, Memory, Program, Runtime};
 use tinyspec::prelude::*;
 use tinyspec::{DType, Device};
 use tinyspec_simulators::{AmdRuntime, PtxRuntime};
@@ -42,11 +42,11 @@ unsafe impl Runtime for Pausing {
         self.runtime.load(name, code)
     }
 
-    unsafe fn enqueue(&self, launches: &[Launch], buffers: &[*mut u8]) -> std::result::Result<(), BackendError> {
+    unsafe fn enqueue(&self, commands: &CommandBuffer, table: &[*mut u8]) -> std::result::Result<(), BackendError> {
         match self.is_paused.load(Ordering::Relaxed) {
             true => Ok(()),
             // SAFETY: as the caller promises.
-            false => unsafe { self.runtime.enqueue(launches, buffers) },
+            false => unsafe { self.runtime.enqueue(commands, table) },
         }
     }
 }

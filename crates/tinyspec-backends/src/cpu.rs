@@ -6,7 +6,7 @@ pub use self::team::{Team, TeamOfProcess};
 
 use crate::host_memory::HostMemory;
 use crate::llvm::LoadedObject;
-use crate::{BackendError, Launch, Memory, Program, Runtime, Target};
+use crate::{BackendError, CommandBuffer, Launch, Memory, Program, Runtime, Target};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -196,10 +196,10 @@ unsafe impl Runtime for CpuRuntime {
         Ok(Arc::new(CpuProgram { function, object }))
     }
 
-    unsafe fn enqueue(&self, launches: &[Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
-        for launch in launches {
+    unsafe fn enqueue(&self, commands: &CommandBuffer, table: &[*mut u8]) -> Result<(), BackendError> {
+        for launch in commands.launches() {
             // SAFETY: the caller's promise holds for each launch.
-            unsafe { self.launch(launch, buffers)? };
+            unsafe { self.launch(launch, table)? };
         }
         Ok(())
     }

@@ -1,9 +1,8 @@
 //! Memory and execution of a device.
 
 use crate::host_memory::{self, HostMemory};
-use crate::{BackendError, Grid};
+use crate::{BackendError, CommandBuffer};
 use std::any::Any;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -52,31 +51,7 @@ pub trait Program: Send + Sync + Any {
     }
 }
 
-/// One launch of a command list: a program, its buffers and its extent.
-#[derive(Clone)]
-pub struct Launch {
-    /// Loaded code.
-    pub program: Arc<dyn Program>,
-    /// Indices into the buffer table, by Param slot, followed, if the kernel has named dims, by that of the table of
-    /// dims.
-    pub buffers: Vec<u32>,
-    /// The values of the kernel's named dims, by slot. GPU kernels take them as parameters.
-    pub dims: Vec<i64>,
-    /// The trips of the GLOBAL Range to run.
-    pub trips: Range<usize>,
-    /// Workgroups and threads of a kernel whose indices are Specials.
-    pub grid: Grid,
-    /// Bytes of scratch per thread; on a GPU, of LOCAL memory per workgroup.
-    pub scratch_bytes: usize,
-    /// Estimated time on one thread, so that small kernels are not split.
-    pub nanoseconds: u64,
-    /// Whether something is computed before the GLOBAL Range, which every call of the kernel repeats.
-    pub has_prologue: bool,
-    /// The user's line, for errors; empty where none is known.
-    pub line: Arc<str>,
-}
-
-/// Allocates, moves data and runs command lists. `enqueue` is asynchronous by contract; a CPU may run synchronously.
+/// Allocates, moves data and runs command buffers. `enqueue` is asynchronous by contract; a CPU may run synchronously.
 ///
 /// The defaults are those of a device that computes synchronously, in host memory.
 ///
@@ -85,13 +60,13 @@ pub struct Launch {
 /// access only what its launches say.
 ///
 /// ```compile_fail,E0200
-/// # use tinyspec_backends::{BackendError, Launch, Memory, Program, Runtime};
+/// # use tinyspec_backends::{BackendError, CommandBuffer, Memory, Program, Runtime};
 /// # use std::sync::Arc;
 /// struct Sharing(Arc<dyn Memory>);
 /// impl Runtime for Sharing {
 ///     fn allocate(&self, _: usize) -> Result<Arc<dyn Memory>, BackendError> { Ok(self.0.clone()) }
 ///     fn load(&self, _: &str, _: &[u8]) -> Result<Arc<dyn Program>, BackendError> { unimplemented!() }
-///     unsafe fn enqueue(&self, _: &[Launch], _: &[*mut u8]) -> Result<(), BackendError> { Ok(()) }
+///     unsafe fn enqueue(&self, _: &CommandBuffer, _: &[*mut u8]) -> Result<(), BackendError> { Ok(()) }
 /// }
 /// ```
 pub unsafe trait Runtime: Send + Sync {
@@ -151,8 +126,7 @@ pub unsafe trait Runtime: Send + Sync {
     /// When the bytes are damaged or foreign.
     fn load(&self, name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError>;
 
-    /// Runs or enqueues launches, in order; `buffers` is the table of start addresses that they refer to, the patch
-    /// table of the command buffer.
+    /// Runs or enqueues a command buffer; `table` holds the start addresses that its launches refer to.
     ///
     /// # Errors
     /// When a kernel fails (the interpreters report races and bad accesses): one of these, or one enqueued earlier.
@@ -161,7 +135,7 @@ pub unsafe trait Runtime: Send + Sync {
     /// Every address must be valid for the accesses of the launches, and not be used elsewhere until the work is done,
     /// except by work enqueued later on this device. Memory of this device may be dropped in the meantime, since
     /// whatever is allocated in its place is used later.
-    unsafe fn enqueue(&self, launches: &[Launch], buffers: &[*mut u8]) -> Result<(), BackendError>;
+    unsafe fn enqueue(&self, commands: &CommandBuffer, table: &[*mut u8]) -> Result<(), BackendError>;
 
     /// How long the device takes for what `work` enqueues, by its own clock if it has one.
     ///

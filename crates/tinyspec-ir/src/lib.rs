@@ -7,6 +7,7 @@ pub mod address;
 pub mod affine;
 pub mod arg;
 mod builder;
+pub mod commands;
 mod derive;
 pub mod dim;
 pub mod dtype;

@@ -7,6 +7,8 @@ pub mod access;
 mod arithmetic;
 mod barriers;
 mod bounds;
+mod calls;
+mod commands;
 mod conditions;
 mod conflicts;
 mod hand_written;
@@ -19,6 +21,7 @@ mod tensor;
 mod threads;
 
 pub use barriers::barriers;
+pub use commands::commands;
 pub use hand_written::hand_written;
 pub use kernel::{loops, ranges, tiles};
 pub use linear::linear;

@@ -10,7 +10,7 @@ use memmap2::{MmapMut, MmapOptions};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use tinyspec_backends::{BackendError, Compiler, Gpu, LinearKernel, Memory, Program, Runtime, Target};
+use tinyspec_backends::{BackendError, CommandBuffer, Compiler, Gpu, LinearKernel, Memory, Program, Runtime, Target};
 use tinyspec_core::execute::{Device, register};
 
 /// Where buffers are, and their bytes.
@@ -163,10 +163,10 @@ impl Simulated {
 
     /// # Safety
     /// As [`Runtime::enqueue`].
-    unsafe fn enqueue(&self, launches: &[tinyspec_backends::Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
-        for launch in launches {
+    unsafe fn enqueue(&self, commands: &CommandBuffer, table: &[*mut u8]) -> Result<(), BackendError> {
+        for launch in commands.launches() {
             // SAFETY: the caller's promise holds for each launch.
-            unsafe { self.launch(launch, buffers) }.map_err(|error| error.at(&launch.line))?;
+            unsafe { self.launch(launch, table) }.map_err(|error| error.at(&launch.line))?;
         }
         Ok(())
     }
@@ -238,9 +238,9 @@ unsafe impl Runtime for PtxRuntime {
         Ok(Loaded::new(name, code, kernel, [i32::MAX as usize, 65_535, 65_535]))
     }
 
-    unsafe fn enqueue(&self, launches: &[tinyspec_backends::Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
+    unsafe fn enqueue(&self, commands: &CommandBuffer, table: &[*mut u8]) -> Result<(), BackendError> {
         // SAFETY: as the caller promises.
-        unsafe { self.0.enqueue(launches, buffers) }
+        unsafe { self.0.enqueue(commands, table) }
     }
 }
 
@@ -274,9 +274,9 @@ unsafe impl Runtime for AmdRuntime {
         Ok(Loaded::new(name, code, kernel, [u32::MAX as usize; 3]))
     }
 
-    unsafe fn enqueue(&self, launches: &[tinyspec_backends::Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
+    unsafe fn enqueue(&self, commands: &CommandBuffer, table: &[*mut u8]) -> Result<(), BackendError> {
         // SAFETY: as the caller promises.
-        unsafe { self.0.enqueue(launches, buffers) }
+        unsafe { self.0.enqueue(commands, table) }
     }
 }
 

@@ -199,6 +199,6 @@ pub fn fault(device: &Device) -> Outcome<String> {
     let buffers = [std::ptr::without_provenance_mut(NOWHERE), memory.address()];
     let read = || runtime.read(&*memory, &mut [0; 256]);
     // SAFETY: none of this process's memory is at that address; what a GPU makes of it is the question.
-    let launched = unsafe { runtime.enqueue(std::slice::from_ref(&launch), &buffers) };
+    let launched = unsafe { runtime.enqueue(&vec![launch.clone()].into(), &buffers) };
     found_out(launched.and_then(|()| read()), read())
 }

@@ -69,7 +69,7 @@ fn prepare(
 impl Prepared {
     fn enqueue(&self, device: &Device) -> Result<(), BackendError> {
         // SAFETY: the kernels of this file touch what their buffer has; it lives until all is done.
-        unsafe { device.runtime().enqueue(std::slice::from_ref(&self.launch), &[self.memory.address()]) }
+        unsafe { device.runtime().enqueue(&vec![self.launch.clone()].into(), &[self.memory.address()]) }
     }
 
     fn read(&self, device: &Device) -> Result<Vec<u32>, BackendError> {

@@ -208,7 +208,7 @@ fn double(runtime: &dyn Runtime, kernel: &Doubling, [to, from]: [&Arc<dyn Memory
         line: Default::default(),
     };
     // SAFETY: the kernel is one for so much memory, which lives until all is done.
-    unsafe { runtime.enqueue(&[launch], &[to.address(), from.address()])? };
+    unsafe { runtime.enqueue(&vec![launch].into(), &[to.address(), from.address()])? };
     runtime.synchronize()
 }
 

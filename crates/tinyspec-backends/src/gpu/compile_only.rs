@@ -1,7 +1,7 @@
 //! The runtime of a chip that code is generated for but that is not present.
 
 use super::Gpu;
-use crate::{BackendError, Launch, Program, Runtime};
+use crate::{BackendError, CommandBuffer, Program, Runtime};
 use std::sync::Arc;
 
 /// Holds memory, as tensors need to be lowered, and runs nothing.
@@ -27,7 +27,7 @@ unsafe impl Runtime for CompileOnly {
         Err(self.refusal())
     }
 
-    unsafe fn enqueue(&self, _: &[Launch], _: &[*mut u8]) -> Result<(), BackendError> {
+    unsafe fn enqueue(&self, _: &CommandBuffer, _: &[*mut u8]) -> Result<(), BackendError> {
         Err(self.refusal())
     }
 }

@@ -7,7 +7,7 @@ pub(super) mod races;
 pub(super) mod resolve;
 mod run;
 
-use crate::{BackendError, Compiler, Launch, LinearKernel, Program, Runtime, Target};
+use crate::{BackendError, CommandBuffer, Compiler, Launch, LinearKernel, Program, Runtime, Target};
 use instruction::Code;
 use std::any::Any;
 use std::fmt::Write;
@@ -82,18 +82,18 @@ pub(super) fn load(name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendE
 
 /// Runs launches in order; `run` gets the code and the addresses of the Params.
 pub(super) fn in_order(
-    launches: &[Launch],
-    buffers: &[*mut u8],
+    commands: &CommandBuffer,
+    table: &[*mut u8],
     run: impl Fn(&Code, &[*mut u8], &Launch) -> Result<(), BackendError>,
 ) -> Result<(), BackendError> {
-    for launch in launches {
+    for launch in commands.launches() {
         let Some(Resolved(code)) = launch.program.as_any().downcast_ref() else {
             return Err(BackendError::Load {
                 name: "kernel".into(),
                 reason: "it was compiled for another device".into(),
             });
         };
-        let address = |&index: &u32| buffers.get(index as usize).copied();
+        let address = |&index: &u32| table.get(index as usize).copied();
         let params: Option<Vec<*mut u8>> = launch.buffers.iter().map(address).collect();
         let params = params.ok_or_else(|| code.failure("a buffer is missing"))?;
         run(code, &params, launch).map_err(|error| error.at(&launch.line))?;
@@ -107,8 +107,8 @@ unsafe impl Runtime for InterpreterRuntime {
         load(name, code)
     }
 
-    unsafe fn enqueue(&self, launches: &[Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
-        in_order(launches, buffers, |code, params, launch| {
+    unsafe fn enqueue(&self, commands: &CommandBuffer, table: &[*mut u8]) -> Result<(), BackendError> {
+        in_order(commands, table, |code, params, launch| {
             // SAFETY: the caller vouches for the addresses; every access is checked against the Params' sizes.
             unsafe { run::run(code, params, launch.trips.clone()) }
         })

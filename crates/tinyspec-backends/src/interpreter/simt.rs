@@ -10,7 +10,7 @@ mod races;
 mod threads;
 
 use super::linear::{self, code, resolve};
-use crate::{BackendError, Compiler, Launch, LinearKernel, Program, Rates, Runtime, Target, Workgroups};
+use crate::{BackendError, CommandBuffer, Compiler, LinearKernel, Program, Rates, Runtime, Target, Workgroups};
 use std::sync::Arc;
 
 /// A GPU with moderate limits on which every op is native: other GPUs can run whatever it runs.
@@ -77,8 +77,8 @@ unsafe impl Runtime for SimtRuntime {
         linear::load(name, code)
     }
 
-    unsafe fn enqueue(&self, launches: &[Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
-        linear::in_order(launches, buffers, |code, params, launch| {
+    unsafe fn enqueue(&self, commands: &CommandBuffer, table: &[*mut u8]) -> Result<(), BackendError> {
+        linear::in_order(commands, table, |code, params, launch| {
             // SAFETY: the caller vouches for the addresses; every access is checked against the Params' sizes.
             unsafe { machine::run(code, params, launch.grid, launch.trips.clone()) }
         })

@@ -130,7 +130,7 @@ pub fn launch(
         line: Default::default(),
     };
     // SAFETY: the memories are as long as the Params say, and live until the end.
-    unsafe { runtime.enqueue(&[launch], &addresses)? }
+    unsafe { runtime.enqueue(&vec![launch].into(), &addresses)? }
     runtime.synchronize()?;
     let mut results = Vec::new();
     for memory in &memories {

@@ -41,7 +41,7 @@ fn launch(runtime: &CpuRuntime, kernel: &LinearKernel, code: &[u8], launches: u6
             line: Default::default(),
         };
         // SAFETY: the memory has a cell for every trip.
-        unsafe { runtime.enqueue(&[launch], &[memory.address()]).expect("it runs") };
+        unsafe { runtime.enqueue(&vec![launch].into(), &[memory.address()]).expect("it runs") };
     }
     let mut cells = vec![0; memory.len()];
     runtime.read(memory.as_ref(), &mut cells).expect("it fits");

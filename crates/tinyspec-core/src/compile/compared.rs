@@ -38,7 +38,7 @@ pub(crate) struct ComparedBuffer {
 /// # Errors
 /// When the value of `TINYSPEC_VALIDATE` is unknown.
 pub(crate) fn reference_of(compared: &Device) -> Result<Option<Arc<Device>>> {
-    if !settings::VALIDATE.read()? || compared.family() == "built-in interpreter" {
+    if !settings::VALIDATE.read()? || compared.is_interpreter() {
         return Ok(None);
     }
     let is_cpu = compared.family() == "built-in cpu" || !cfg!(feature = "llvm");

@@ -1,16 +1,17 @@
 //! From a graph to a plan for a device: runs the stages of `lower`, looks up schedules, compiles kernels and lays out
 //! launches.
 
+mod commands;
 mod compared;
 mod fallback;
+mod linked;
 mod pipeline;
 mod plan;
 mod program;
 mod ranged;
-mod symbolic_plan;
 
 pub(crate) use compared::{Compared, ComparedBuffer};
-pub(crate) use pipeline::{compile, compile_over, programs};
+pub(crate) use pipeline::{compile, compile_over, load, programs};
 pub(crate) use plan::{Place, Plan};
 pub(crate) use program::{Contents, Rendered};
 pub(crate) use ranged::{Ranged, own};

@@ -1,11 +1,13 @@
 //! The driver of the lowering: from a stateless tensor graph to launches, one stage after the other.
 
+use super::commands;
 use super::compared::reference_of;
 use super::fallback::{self, Attempt, Failure};
+use super::linked::{Callee, Linked};
 use super::plan::{Kernel, Plan};
 use super::program::{self, Rendered};
-use super::symbolic_plan::SymbolicPlan;
 use crate::cache;
+use crate::compare::Tolerance;
 use crate::device::Device;
 use crate::lower::kernel::Copied;
 use crate::lower::optimize::{Estimate, OptOp, Scheduler, transforms};
@@ -22,7 +24,7 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::hash::Hash;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
-use tinyspec_backends::{BackendError, LinearKernel, Program};
+use tinyspec_backends::{BackendError, LinearKernel, Program, settings};
 use tinyspec_ir::{ContentHash, ContentHasher, Dim, ErrorKind, Graph, NodeId, Op, verify};
 
 /// Lowers `outputs` for a device.
@@ -30,7 +32,7 @@ use tinyspec_ir::{ContentHash, ContentHasher, Dim, ErrorKind, Graph, NodeId, Op,
 /// # Errors
 /// Names the op and the user's line where a stage refuses something, or what the compiler reports.
 pub(crate) fn compile(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -> Result<Plan> {
-    symbolic_plan(graph, outputs, device)?.plan(&|_| None)
+    linked(graph, outputs, device)?.plan(&|_| None)
 }
 
 /// As [`compile`], with results that may take the memory of arguments.
@@ -40,27 +42,19 @@ pub(crate) fn compile_over(
     device: &Arc<Device>,
     wanted: &[Donation],
 ) -> Result<Plan> {
-    let (symbolic, granted) = symbolic_plan_over(graph, outputs, device, wanted)?;
-    let mut plan = symbolic.plan(&|_| None)?;
-    plan.overwritten = granted.iter().map(|over| (plan.output_of_root[over.output], over.slot)).collect();
-    plan.stays_apart = !wanted.is_empty() && granted.is_empty();
-    Ok(plan)
+    let plan = linked_over(graph, outputs, device, wanted)?.plan(&|_| None)?;
+    Ok(Plan { stays_apart: !wanted.is_empty() && plan.overwritten.is_empty(), ..plan })
 }
 
 /// As [`compile`], for a graph that keeps its named dims: its kernels work for all of their values.
 ///
 /// # Errors
 /// As [`compile`].
-pub(crate) fn symbolic_plan(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -> Result<SymbolicPlan> {
-    Ok(symbolic_plan_over(graph, outputs, device, &[])?.0)
+pub(crate) fn linked(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -> Result<Linked> {
+    linked_over(graph, outputs, device, &[])
 }
 
-fn symbolic_plan_over(
-    graph: &Graph,
-    outputs: &[NodeId],
-    device: &Arc<Device>,
-    wanted: &[Donation],
-) -> Result<(SymbolicPlan, Vec<Donation>)> {
+fn linked_over(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>, wanted: &[Donation]) -> Result<Linked> {
     let _timer = profile::plan_timer();
     if cfg!(debug_assertions) || profile::verifies() {
         verify::tensor(graph, outputs)?;
@@ -68,6 +62,7 @@ fn symbolic_plan_over(
     if profile::shows(Level::Stages) {
         profile::stage("tensor graph", graph, outputs);
     }
+    let (tensors, roots) = (graph, outputs);
     search::check_settings()?;
     passes::check_settings()?;
     cache::check_settings()?;
@@ -75,16 +70,15 @@ fn symbolic_plan_over(
     let (mut apart, mut failures) = (FxHashSet::default(), Vec::new());
     loop {
         let schedule = rangeify::rangeify_unfused(&graph, &outputs, device.target(), &apart)?;
-        let schedule = passes::run_on_schedule(passes::SCHEDULE, schedule, wanted)?;
+        let mut schedule = passes::run_on_schedule(passes::SCHEDULE, schedule, wanted)?;
         if profile::shows(Level::Stages) {
             tinyspec_backends::tell!("{}", schedule.explain(&graph));
         }
         match kernels(&schedule, device)? {
             Ok(kernels) => {
                 failures.iter().for_each(|failure: &Failure| failure.warn("its sums run in kernels of their own"));
-                let reference = reference(&schedule, device)?;
-                let plan = SymbolicPlan::new(&schedule, &kernels, device).compared_with(reference);
-                return Ok((plan, schedule.donations));
+                let root = commands::of_schedule(&mut schedule, tensors, roots)?;
+                return link(Arc::new(schedule.graph), root, &schedule.calls, &kernels, device);
             }
             Err(failed) => {
                 let before = apart.len();
@@ -100,6 +94,50 @@ fn symbolic_plan_over(
             }
         }
     }
+}
+
+/// Compiles the kernels of a command buffer that was written down: from text, or by another process.
+///
+/// # Errors
+/// What the verifiers find, or the first kernel that cannot be compiled.
+pub(crate) fn load(graph: Graph, root: NodeId, device: &Arc<Device>) -> Result<Linked> {
+    verify::commands(&graph, root)?;
+    let calls = commands::calls(&graph, root)?;
+    for call in distinct(&calls).into_iter().filter(|call| call.hand_written.is_none()) {
+        verify::ranges(&graph, call.kernel)?;
+    }
+    match kernels_among(&graph, &distinct(&calls), device)? {
+        Ok(kernels) => link(Arc::new(graph), root, &calls, &kernels, device),
+        Err(mut failures) => Err(failures.swap_remove(0).1.error),
+    }
+}
+
+/// A command buffer with its kernels, and, if it is to be validated, with those of the reference device.
+fn link(
+    graph: Arc<Graph>,
+    root: NodeId,
+    calls: &[KernelCall],
+    kernels: &Kernels,
+    device: &Arc<Device>,
+) -> Result<Linked> {
+    if cfg!(debug_assertions) || profile::verifies() {
+        verify::commands(&graph, root)?;
+    }
+    let is_compared = settings::VALIDATE.is_on();
+    let on = |kernels: &Kernels, device: &Arc<Device>| {
+        let callee = |call: &KernelCall| Callee {
+            kernels: kernels[&call.kernel].clone(),
+            line: call.line(),
+            outputs: call.outputs,
+            tolerance: if is_compared { Tolerance::of(&graph, call.kernel) } else { Tolerance::default() },
+        };
+        Linked::new(graph.clone(), root, calls.iter().map(callee).collect(), device)
+    };
+    let reference = match reference(&graph, calls, device)? {
+        Some((reference, kernels)) => Some(on(&kernels, &reference)?),
+        None => None,
+    };
+    Ok(on(kernels, device)?.compared_with(reference))
 }
 
 /// The tensor graph that is cut into kernels.
@@ -138,7 +176,7 @@ pub(crate) fn programs(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) 
 pub(crate) type Parts = SmallVec<[Arc<Kernel>; 1]>;
 
 /// Kernels of a schedule, by their Sinks; or those that could not be lowered.
-type Outcome = std::result::Result<FxHashMap<NodeId, Parts>, Vec<(NodeId, Failure)>>;
+type Outcome = std::result::Result<Kernels, Vec<(NodeId, Failure)>>;
 
 /// Why there is no kernel.
 enum Unlowered {
@@ -163,12 +201,15 @@ impl<E: Into<Error>> From<E> for Unlowered {
     }
 }
 
-/// The same calls on the reference device, if there is one. Calls that it cannot run have no kernels there.
-fn reference(schedule: &Schedule, device: &Arc<Device>) -> Result<Option<SymbolicPlan>> {
+/// Kernels by their roots.
+type Kernels = FxHashMap<NodeId, Parts>;
+
+/// The reference device, if there is one, and the kernels there. Calls that it cannot run have none.
+fn reference(graph: &Graph, calls: &[KernelCall], device: &Arc<Device>) -> Result<Option<(Arc<Device>, Kernels)>> {
     let Some(reference) = reference_of(device)? else { return Ok(None) };
-    let mut kernels: FxHashMap<NodeId, Parts> = FxHashMap::default();
-    for one in distinct(schedule) {
-        let refusal = match kernels_among(&schedule.graph, &[one], &reference) {
+    let mut kernels = Kernels::default();
+    for one in distinct(calls) {
+        let refusal = match kernels_among(graph, &[one], &reference) {
             Ok(Ok(parts)) => {
                 kernels.extend(parts);
                 continue;
@@ -178,7 +219,7 @@ fn reference(schedule: &Schedule, device: &Arc<Device>) -> Result<Option<Symboli
         };
         let name = match &one.hand_written {
             Some(hand_written) => hand_written.name.clone(),
-            None => profile::Facts::of(&schedule.graph, one.kernel).name,
+            None => profile::Facts::of(graph, one.kernel).name,
         };
         tinyspec_backends::tell!(
             "tinyspec: warning: kernel `{name}` is not compared, {} cannot run it: {refusal}",
@@ -186,12 +227,12 @@ fn reference(schedule: &Schedule, device: &Arc<Device>) -> Result<Option<Symboli
         );
         kernels.insert(one.kernel, Parts::new());
     }
-    Ok(Some(SymbolicPlan::new(schedule, &kernels, &reference)))
+    Ok(Some((reference, kernels)))
 }
 
 /// The first call of each kernel.
-fn distinct(schedule: &Schedule) -> Vec<&KernelCall> {
-    let mut distinct: Vec<&KernelCall> = schedule.calls.iter().collect();
+fn distinct(calls: &[KernelCall]) -> Vec<&KernelCall> {
+    let mut distinct: Vec<&KernelCall> = calls.iter().collect();
     distinct.sort_by(|a, b| (a.kernel, &a.hand_written).cmp(&(b.kernel, &b.hand_written)));
     distinct.dedup_by_key(|call| call.kernel);
     distinct
@@ -199,7 +240,7 @@ fn distinct(schedule: &Schedule) -> Vec<&KernelCall> {
 
 /// All kernels of a schedule, lowered and compiled in parallel.
 fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<Outcome> {
-    kernels_among(&schedule.graph, &distinct(schedule), device)
+    kernels_among(&schedule.graph, &distinct(&schedule.calls), device)
 }
 
 fn kernels_among(graph: &Graph, distinct: &[&KernelCall], device: &Arc<Device>) -> Result<Outcome> {
@@ -285,14 +326,14 @@ fn batches(lowered: &[&Lowered], threads: usize) -> Vec<Vec<usize>> {
 
 /// Kernels of this process. The plans that launch them keep them.
 #[derive(Default)]
-struct Kernels {
+struct KnownKernels {
     known: FxHashMap<ContentHash, SmallVec<[Weak<Kernel>; 1]>>,
     /// The number of entries at which those of dropped kernels are next removed.
     many: usize,
 }
 
-fn compiled() -> std::sync::MutexGuard<'static, Kernels> {
-    static KERNELS: LazyLock<Mutex<Kernels>> = LazyLock::new(Mutex::default);
+fn compiled() -> std::sync::MutexGuard<'static, KnownKernels> {
+    static KERNELS: LazyLock<Mutex<KnownKernels>> = LazyLock::new(Mutex::default);
     KERNELS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,12 +1,12 @@
-//! Executable plans: launches over a table of buffers.
+//! Plans: command buffers whose sizes are known, ready to run.
 
 use super::compared::Compared;
 use crate::device::{Device, Storage};
 use crate::lazy::history;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use tinyspec_backends::{Grid, Launch, Program};
-use tinyspec_ir::Dim;
+use tinyspec_backends::{CommandBuffer, Grid, Launch, Program};
+use tinyspec_ir::{Dim, NodeId};
 
 /// A compiled kernel, shared by all plans that launch it.
 pub(crate) struct Kernel {
@@ -61,12 +61,14 @@ pub(crate) enum Place {
     Within(u32, usize),
 }
 
-/// A list of launches over a table of buffers. Running it needs no graph.
+/// A command buffer, and where the memory comes from that it refers to. A run fills a table of addresses.
 pub(crate) struct Plan {
     /// What it computes, if gradients may need that.
     pub program: Option<Arc<history::Program>>,
     pub device: Arc<Device>,
-    pub launches: Vec<Launch>,
+    pub commands: CommandBuffer,
+    /// The Tuple of results, in the graph of the command buffer.
+    pub root: NodeId,
     pub steps: Vec<Step>,
     pub table: Vec<Place>,
     pub constants: Vec<Arc<Storage>>,
@@ -91,7 +93,8 @@ impl Plan {
 
     /// Approximate bytes that it keeps alive, including kernels that other plans launch, too.
     pub fn kept_bytes(&self) -> u64 {
-        let launches: usize = self.launches.iter().map(|launch| size_of::<Launch>() + 4 * launch.buffers.len()).sum();
+        let launches: usize =
+            self.commands.launches().iter().map(|launch| size_of::<Launch>() + 4 * launch.buffers.len()).sum();
         let kernel = |kernel: &Kernel| {
             size_of::<Kernel>() + kernel.name.len() + kernel.axes.len() + kernel.program.bytes() + OF_A_PROGRAM
         };

@@ -1,8 +1,8 @@
 //! Functions whose dims have declared bounds: planned once, for all sizes within them.
 
+use super::linked::Linked;
 use super::pipeline;
 use super::plan::Plan;
-use super::symbolic_plan::SymbolicPlan;
 use crate::device::Device;
 use crate::kept::Kept;
 use crate::lazy::{Body, Node, Program, Sizes, number};
@@ -24,7 +24,7 @@ pub(crate) struct Ranged {
     /// dtypes and shapes of the results, over the dims.
     pub outputs: Vec<(DType, Shape)>,
     dims: Vec<Name>,
-    symbolic: SymbolicPlan,
+    linked: Linked,
     plans: Mutex<FxHashMap<Sizes, Arc<Plan>>>,
 }
 
@@ -60,7 +60,7 @@ impl Ranged {
             Err(error) => return Err(error),
         };
         // Plans share what the kernels need.
-        let plan = ranged.symbolic.plan(&|slot| Some(Dim::from(ranged.dims.iter().find(|dim| dim.slot == slot)?.min)));
+        let plan = ranged.linked.plan(&|slot| Some(Dim::from(ranged.dims.iter().find(|dim| dim.slot == slot)?.min)));
         let bytes = plan.map_or(0, |plan| plan.kept_bytes()) + 2 * ranged.program.bytes() as u64;
         KNOWN.insert(key, ranged.clone(), bytes)?;
         Ok(Some(ranged))
@@ -95,9 +95,9 @@ impl Ranged {
         let (mut graph, results) = inline_all(graph, results)?;
         let outputs = results.iter().map(|&node| (graph.dtype(node), graph.props(node).shape.clone())).collect();
         let results = own(&mut graph, results)?;
-        let symbolic = pipeline::symbolic_plan(&graph, &results, device)?;
+        let linked = pipeline::linked(&graph, &results, device)?;
         let dims = body.ranged().to_vec();
-        Ok(Ranged { program, outputs, dims, symbolic, plans: Mutex::default() })
+        Ok(Ranged { program, outputs, dims, linked, plans: Mutex::default() })
     }
 
     /// The plan for these sizes.
@@ -108,7 +108,7 @@ impl Ranged {
         if let Some(plan) = self.plans.lock().unwrap_or_else(PoisonError::into_inner).get(sizes) {
             return Ok(plan.clone());
         }
-        let plan = Arc::new(self.symbolic.plan(&|slot| self.value(sizes, slot))?);
+        let plan = Arc::new(self.linked.plan(&|slot| self.value(sizes, slot))?);
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if plans.len() >= KEPT_PLANS {
             plans.clear();

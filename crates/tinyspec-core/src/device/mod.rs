@@ -66,6 +66,11 @@ impl Device {
         &self.family
     }
 
+    /// Whether it is the interpreter, which checks every access.
+    pub(crate) fn is_interpreter(&self) -> bool {
+        self.family() == "built-in interpreter"
+    }
+
     /// What it can do.
     pub fn target(&self) -> &Target {
         &self.target

@@ -359,7 +359,7 @@ pub(crate) fn plan_for(
     Ok(plan)
 }
 
-/// Fills the table of addresses and enqueues the launches; reading a result waits for them.
+/// Fills the table of addresses and enqueues the command buffer; reading a result waits for it.
 ///
 /// # Safety
 /// Leaves and outputs must be as large as the plan says and valid for reads and writes; outputs and the arena must
@@ -391,10 +391,11 @@ pub(crate) unsafe fn run(
     }
     let runtime = plan.device.runtime();
     if profile::shows(Level::Kernels) {
-        for (launch, step) in plan.launches.iter().zip(&plan.steps) {
+        for (number, step) in plan.steps.iter().enumerate() {
+            let launch = plan.commands.only(number..number + 1);
             let start = Instant::now();
             // SAFETY: as the caller promises.
-            unsafe { runtime.enqueue(std::slice::from_ref(launch), table)? };
+            unsafe { runtime.enqueue(&launch, table)? };
             runtime.synchronize()?;
             let launched = Launched {
                 kernel: &step.kernel.name,
@@ -409,6 +410,6 @@ pub(crate) unsafe fn run(
         return Ok(());
     }
     // SAFETY: as the caller promises.
-    unsafe { runtime.enqueue(&plan.launches, table)? };
+    unsafe { runtime.enqueue(&plan.commands, table)? };
     Ok(())
 }

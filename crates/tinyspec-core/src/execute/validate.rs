@@ -25,7 +25,7 @@ pub(super) unsafe fn run(plan: &Plan, compared: &Compared, table: &[*mut u8]) ->
         })
         .collect();
     for call in &compared.calls {
-        let launches = &plan.launches[call.launches.clone()];
+        let launches = plan.commands.only(call.launches.clone());
         let (mut copies, mut before) = (Vec::new(), Vec::new());
         for buffer in call.buffers.iter().filter(|_| !call.reference.is_empty()) {
             let mut data = vec![0; buffer.bytes];
@@ -38,14 +38,15 @@ pub(super) unsafe fn run(plan: &Plan, compared: &Compared, table: &[*mut u8]) ->
             before.push(data);
         }
         // SAFETY: as the caller promises.
-        unsafe { runtime.enqueue(launches, table)? };
+        unsafe { runtime.enqueue(&launches, table)? };
         if call.reference.is_empty() {
             continue;
         }
         // The results of the reference on the copies.
         let results = || -> Result<Vec<Vec<u8>>> {
+            let launches = reference.commands.only(call.reference.clone());
             // SAFETY: the copies are ours alone, and as large as the buffers; so is the arena.
-            unsafe { reference.device.runtime().enqueue(&reference.launches[call.reference.clone()], &other)? };
+            unsafe { reference.device.runtime().enqueue(&launches, &other)? };
             let read = |copy: &Storage| {
                 let mut data = vec![0; copy.bytes()];
                 copy.read(0, &mut data)?;

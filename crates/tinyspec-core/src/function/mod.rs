@@ -3,12 +3,14 @@
 
 mod callable;
 mod check;
+mod commands;
 mod embedded;
 mod kernel;
 mod model_argument;
 mod prepare;
 mod program;
 mod states;
+mod text;
 mod tracing;
 mod typed;
 

@@ -29,20 +29,22 @@ pub struct Prepared {
     states: SmallVec<[State; 2]>,
     /// What a call needs besides its arguments; calls of one `Prepared` take turns.
     scratch: Mutex<Scratch>,
+    /// It was read from text that nobody vouches for, and its device does not check accesses.
+    is_foreign: bool,
 }
 
 /// A result that is the new state of an argument. The argument is not passed.
 #[derive(Clone, Copy)]
-struct State {
-    result: usize,
-    argument: usize,
+pub(super) struct State {
+    pub result: usize,
+    pub argument: usize,
 }
 
 /// A plan, and the shapes that it is for.
-struct Sizing {
-    plan: Arc<Plan>,
-    inputs: Vec<(DType, Shape)>,
-    outputs: Vec<(DType, Shape)>,
+pub(super) struct Sizing {
+    pub plan: Arc<Plan>,
+    pub inputs: Vec<(DType, Shape)>,
+    pub outputs: Vec<(DType, Shape)>,
 }
 
 /// A function whose dims have bounds.
@@ -121,17 +123,8 @@ impl Prepared {
         }
         let bound = function.bind(arguments).map_err(located)?;
         let device = device_of(arguments.iter().map(|argument| argument.device()))?;
-        let prepared = |sizing: Sizing, ranging, program| {
-            let scratch = Scratch { table: Vec::with_capacity(sizing.plan.table.len()), arena: None };
-            Prepared {
-                device: device.clone(),
-                sizing: Mutex::new(Arc::new(sizing)),
-                ranging,
-                program,
-                states: SmallVec::new(),
-                scratch: Mutex::new(scratch),
-            }
-        };
+        let prepared =
+            |sizing, ranging, program| Prepared { ranging, program, ..Prepared::of_plan(device.clone(), sizing) };
         if !function.body.ranged().is_empty() {
             let mut nodes = Sources::new();
             Function::pass(arguments, &bound, location, &mut nodes)?;
@@ -169,6 +162,34 @@ impl Prepared {
         Ok(prepared(Sizing { plan, inputs, outputs }, None, Some((graph, results))))
     }
 
+    fn of_plan(device: Arc<Device>, sizing: Sizing) -> Prepared {
+        let scratch = Scratch { table: Vec::with_capacity(sizing.plan.table.len()), arena: None };
+        Prepared {
+            device,
+            sizing: Mutex::new(Arc::new(sizing)),
+            ranging: None,
+            program: None,
+            states: SmallVec::new(),
+            scratch: Mutex::new(scratch),
+            is_foreign: false,
+        }
+    }
+
+    /// A call whose plan was read from text.
+    pub(super) fn read(device: Arc<Device>, sizing: Sizing, states: SmallVec<[State; 2]>) -> Prepared {
+        let is_foreign = !device.is_interpreter();
+        Prepared { states, is_foreign, ..Prepared::of_plan(device, sizing) }
+    }
+
+    /// Vouches for a call that was read from text, so that it may run.
+    ///
+    /// # Safety
+    /// Its kernels must stay within their buffers.
+    #[must_use]
+    pub unsafe fn vouched(self) -> Prepared {
+        Prepared { is_foreign: false, ..self }
+    }
+
     /// The same call with results that are the new states of arguments: for each `(result, argument)` the argument is no longer
     /// passed to [`Prepared::call`], which takes it from `out` and leaves the new state there. Where the function
     /// replaces a part of a state, such as a row of a cache, only that part is written.
@@ -191,16 +212,21 @@ impl Prepared {
     /// ```
     ///
     /// # Errors
-    /// When there is no such result or argument, one is named twice, or they differ in dtype or shape; and when dims of the
-    /// function have bounds.
+    /// When there is no such result or argument, one is named twice, or they differ in dtype or shape; when dims of the function
+    /// have bounds, or the call was read from text.
     #[track_caller]
     pub fn in_place(mut self, states: &[(usize, usize)]) -> Result<Prepared> {
         let location = Location::caller();
         let refused = |kind, message: String| tinyspec_ir::Error::new(kind, "in_place", message).at(location);
         let last = self.last();
         let Some((graph, results)) = &self.program else {
-            let message = "the function's dims have bounds, its states may change their shapes".to_string();
-            return Err(refused(ErrorKind::Unsupported, message).help("fix the dims: leave out `bounds`").into());
+            let (message, help) = match self.ranging {
+                Some(_) => {
+                    ("its dims have bounds, its states may change their shapes", "fix the dims: leave out `bounds`")
+                }
+                None => ("was read from text, which says what is overwritten", "print the call once it is `in_place`"),
+            };
+            return Err(refused(ErrorKind::Unsupported, message.into()).help(help).into());
         };
         for (number, &(result, argument)) in states.iter().enumerate() {
             let (Some(new), Some(old)) = (last.outputs.get(result), last.inputs.get(argument)) else {
@@ -231,7 +257,7 @@ impl Prepared {
         Ok(self)
     }
 
-    fn last(&self) -> Arc<Sizing> {
+    pub(super) fn last(&self) -> Arc<Sizing> {
         self.sizing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -362,10 +388,17 @@ impl Prepared {
     /// value and `out` gets new memory.
     ///
     /// # Errors
-    /// When arguments differ from those it was prepared for, or a kernel fails: then the contents of `out` are undefined.
+    /// When arguments differ from those it was prepared for, nobody [vouches](Prepared::vouched) for it, or a kernel fails: then the
+    /// contents of `out` are undefined.
     #[track_caller]
     pub fn call(&self, out: &mut [Tensor], arguments: &[&Tensor]) -> Result<()> {
         let location = Location::caller();
+        if self.is_foreign {
+            let error = tinyspec_ir::Error::new(ErrorKind::Unsupported, "call", "it was read from text").at(location);
+            return Err(error
+                .help("`unsafe { prepared.vouched() }` says that its kernels stay within their buffers")
+                .into());
+        }
         let last = self.last();
         let passed = last.inputs.len() - self.states.len();
         if arguments.len() != passed || out.len() != last.outputs.len() {

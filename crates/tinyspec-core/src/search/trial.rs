@@ -230,7 +230,7 @@ impl<'a> Trial<'a> {
         let runtime = self.device.runtime();
         let start = Instant::now();
         // SAFETY: the buffers are ours alone, and as large as the kernels' Params say.
-        unsafe { runtime.enqueue(&launches, &addresses)? };
+        unsafe { runtime.enqueue(&launches.into(), &addresses)? };
         runtime.synchronize()?;
         Ok(start.elapsed())
     }

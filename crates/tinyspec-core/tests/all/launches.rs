@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tinyspec_backends::interpreter::simt::{self, SimtCompiler, SimtRuntime};
-use tinyspec_backends::{BackendError, Launch, Program, Runtime, Target, Workgroups};
+use tinyspec_backends::{BackendError, CommandBuffer, Program, Runtime, Target, Workgroups};
 use tinyspec_core::execute::{register, with_default_device};
 use tinyspec_core::{Error, Tensor};
 use tinyspec_ir::DType;
@@ -20,8 +20,8 @@ unsafe impl Runtime for Limited {
         SimtRuntime.load(name, code)
     }
 
-    unsafe fn enqueue(&self, launches: &[Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
-        for launch in launches {
+    unsafe fn enqueue(&self, commands: &CommandBuffer, table: &[*mut u8]) -> Result<(), BackendError> {
+        for launch in commands.launches() {
             let groups = launch.grid.groups;
             if groups.iter().zip(self.counts).any(|(&groups, most)| groups > most) {
                 let reason = format!("{groups:?} workgroups, at most {:?}", self.counts);
@@ -30,7 +30,7 @@ unsafe impl Runtime for Limited {
             self.launches.fetch_add(1, Ordering::Relaxed);
         }
         // SAFETY: as the caller promises.
-        unsafe { SimtRuntime.enqueue(launches, buffers) }
+        unsafe { SimtRuntime.enqueue(commands, table) }
     }
 }
 

@@ -113,7 +113,7 @@ pub fn launch(
         });
     }
     // SAFETY: the memories are as long as the Params say, and live until the end.
-    unsafe { runtime.enqueue(&launches, &addresses).unwrap() }
+    unsafe { runtime.enqueue(&launches.into(), &addresses).unwrap() }
     runtime.synchronize().unwrap();
     for (values, device) in memory.iter_mut().zip(&memories) {
         let Some(dtype) = values.first().map(|value| value.dtype) else { continue };

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tinyspec_backends::interpreter::simt::{self, SimtCompiler, SimtRuntime};
-use tinyspec_backends::{BackendError, Launch, Program, Runtime};
+use tinyspec_backends::{BackendError, CommandBuffer, Program, Runtime};
 use tinyspec_core::execute::register;
 use tinyspec_core::{Error, Tensor, grad};
 use tinyspec_ir::DType;
@@ -117,13 +117,13 @@ unsafe impl Runtime for Wrong {
         SimtRuntime.load(name, code)
     }
 
-    unsafe fn enqueue(&self, launches: &[Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
-        for launch in launches {
+    unsafe fn enqueue(&self, commands: &CommandBuffer, table: &[*mut u8]) -> Result<(), BackendError> {
+        for (number, launch) in commands.launches().iter().enumerate() {
             // SAFETY: as the caller promises.
-            unsafe { SimtRuntime.enqueue(std::slice::from_ref(launch), buffers)? };
+            unsafe { SimtRuntime.enqueue(&commands.only(number..number + 1), table)? };
             if self.launches.fetch_add(1, Ordering::Relaxed) == self.wrong {
                 // SAFETY: the result of each kernel of the test has more than 7 elements of 4 bytes.
-                unsafe { buffers[launch.buffers[0] as usize].cast::<f32>().add(7).write(1234.5) };
+                unsafe { table[launch.buffers[0] as usize].cast::<f32>().add(7).write(1234.5) };
             }
         }
         Ok(())

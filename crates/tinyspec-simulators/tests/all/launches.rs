@@ -41,7 +41,7 @@ fn run_with_dims(
         line: Default::default(),
     };
     // SAFETY: the buffers live until the end, and nobody else uses them.
-    unsafe { runtime.enqueue(&[launch], &addresses)? };
+    unsafe { runtime.enqueue(&vec![launch].into(), &addresses)? };
     let read = |memory: &Arc<dyn Memory>| {
         let mut bytes = vec![0; memory.len()];
         runtime.read(&**memory, &mut bytes).map(|()| as_words(&bytes))

@@ -5,7 +5,7 @@ use super::flight::Launched;
 use super::{Driver, FailureKind, Handle, Vendor, flag, gpu_of};
 use crate::gpu::{DriverError, Gpu};
 use crate::host_memory::check_length;
-use crate::{BackendError, Launch, Memory, Program, Runtime};
+use crate::{BackendError, CommandBuffer, Launch, Memory, Program, Runtime};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::ffi::c_int;
@@ -170,13 +170,13 @@ unsafe impl<V: Vendor> Runtime for DeviceRuntime<V> {
         Ok(Arc::new(DeviceProgram { shared: self.shared.clone(), loaded, name: name.into(), bytes: code.len() }))
     }
 
-    unsafe fn enqueue(&self, launches: &[Launch], buffers: &[*mut u8]) -> Result<(), BackendError> {
+    unsafe fn enqueue(&self, commands: &CommandBuffer, table: &[*mut u8]) -> Result<(), BackendError> {
         self.shared.check()?;
         let waited = |failure| self.shared.waited(failure);
         let functions = self.shared.bind().map_err(waited)?;
         self.shared.land(functions).map_err(waited)?;
         // SAFETY: the caller's promise holds for each launch.
-        let launched = launches.iter().try_for_each(|launch| unsafe { self.launch(launch, buffers) });
+        let launched = commands.launches().iter().try_for_each(|launch| unsafe { self.launch(launch, table) });
         launched.and(self.shared.close(functions).map_err(waited))
     }
 

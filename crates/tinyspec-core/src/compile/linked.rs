@@ -1,5 +1,5 @@
-//! A schedule with compiled kernels: launches over buffers whose sizes may depend on named dims. Values for the dims
-//! turn it into a [`Plan`], by arithmetic alone.
+//! A [command buffer](tinyspec_ir::commands) with compiled kernels, over buffers whose sizes may depend on named dims. Values
+//! for the dims turn it into a [`Plan`], by arithmetic alone.
 
 use super::compared::{Compared, ComparedBuffer, ComparedCall};
 use super::pipeline::Parts;
@@ -8,13 +8,13 @@ use crate::compare::Tolerance;
 use crate::device::{Device, Owner, Storage};
 use crate::lower::optimize;
 use crate::lower::plan::{self, Lifetime};
-use crate::lower::rangeify::Schedule;
 use crate::profile;
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use tinyspec_backends::{Launch, settings};
+use tinyspec_backends::{CommandBuffer, Launch};
+use tinyspec_ir::commands::{self, base};
 use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Graph, NodeId, Op};
 
 /// Trips that estimates assume of a loop that a named dim bounds.
@@ -57,16 +57,21 @@ struct Call {
     bytes: Option<u64>,
 }
 
-/// Compiled launches over buffers whose sizes named dims decide.
-pub(crate) struct SymbolicPlan {
+/// A command buffer with compiled kernels.
+pub(crate) struct Linked {
     device: Arc<Device>,
+    graph: Arc<Graph>,
+    /// The Tuple of results.
+    root: NodeId,
     buffers: Vec<Buffer>,
     calls: Vec<Call>,
     /// Bytes of each result.
     outputs: Vec<Dim>,
     output_of_root: Vec<u32>,
-    /// The same calls on the reference device.
-    reference: Option<Box<SymbolicPlan>>,
+    /// Results that take the memory of an argument: their number and its slot.
+    overwritten: Vec<(u32, u32)>,
+    /// The same Calls on the reference device.
+    reference: Option<Box<Linked>>,
 }
 
 /// The buffers of a schedule, collected call by call.
@@ -89,8 +94,9 @@ impl Buffers {
     /// The position in the table of an argument of the call at `step`.
     fn position(&mut self, graph: &Graph, argument: NodeId, step: usize) -> u32 {
         let whole = self.whole(graph, base(graph, argument), step);
-        let Some(offset) = part(graph, argument) else { return whole };
+        let Some(offset) = commands::offset(graph, argument) else { return whole };
         let (bytes, dtype) = (bytes(graph, argument), graph.dtype(argument));
+        let offset = offset.max(0) as usize * dtype.size();
         let key = (whole, offset, bytes.clone(), dtype);
         if let Some(&known) = self.parts.get(&key) {
             return known;
@@ -121,52 +127,69 @@ impl Buffers {
     }
 }
 
-impl SymbolicPlan {
-    /// Lets its plans be compared with those of `reference`, which has the same schedule.
-    pub fn compared_with(self, reference: Option<SymbolicPlan>) -> SymbolicPlan {
-        SymbolicPlan { reference: reference.map(Box::new), ..self }
+/// What a Call runs.
+pub(super) struct Callee {
+    pub kernels: Parts,
+    /// The user's line.
+    pub line: String,
+    /// The number of buffers that it writes.
+    pub outputs: usize,
+    /// How far the results of other devices may differ.
+    pub tolerance: Tolerance,
+}
+
+impl Linked {
+    /// Lets its plans be compared with those of `reference`, which has the same Calls.
+    pub fn compared_with(self, reference: Option<Linked>) -> Linked {
+        Linked { reference: reference.map(Box::new), ..self }
     }
 
-    /// Launches in order, and everything they touch.
-    pub fn new(schedule: &Schedule, kernels: &FxHashMap<NodeId, Parts>, device: &Arc<Device>) -> SymbolicPlan {
-        let graph = &schedule.graph;
+    /// The command buffer at `root`; `callees` are those of its Calls, in order.
+    ///
+    /// # Errors
+    /// When it is not a command buffer.
+    pub(super) fn new(graph: Arc<Graph>, root: NodeId, callees: Vec<Callee>, device: &Arc<Device>) -> Result<Linked> {
+        let linear = commands::linear(&graph, root)?;
         let mut results: FxHashMap<NodeId, u32> = FxHashMap::default();
-        let (mut outputs, mut output_of_root) = (Vec::new(), Vec::new());
-        for &root in &schedule.outputs {
-            let buffer = base(graph, root);
+        let (mut outputs, mut output_of_root, mut overwritten) = (Vec::new(), Vec::new(), Vec::new());
+        for &result in graph.sources(root) {
+            let buffer = base(&graph, result);
             let number = *results.entry(buffer).or_insert_with(|| {
-                outputs.push(bytes(graph, buffer));
+                outputs.push(bytes(&graph, buffer));
                 outputs.len() as u32 - 1
             });
             output_of_root.push(number);
+            if let (Op::Param, &Arg::Param { slot, .. }) = (graph.op(buffer), graph.arg(buffer)) {
+                overwritten.push((number, slot));
+            }
         }
         let mut buffers = Buffers { results, ..Buffers::default() };
         let mut touched: FxHashMap<NodeId, u64> = FxHashMap::default();
-        let mut calls = Vec::with_capacity(schedule.calls.len());
-        for (step, call) in schedule.calls.iter().enumerate() {
+        let mut calls = Vec::with_capacity(callees.len());
+        for (step, (&call, callee)) in graph.sources(linear).iter().zip(callees).enumerate() {
+            let Callee { kernels, line, outputs, tolerance } = callee;
             let (mut own, mut dims) = (Vec::new(), Vec::new());
-            for &argument in &graph.sources(call.node)[1..] {
+            for &argument in &graph.sources(call)[1..] {
                 if graph.dtype(argument) == DType::Index {
                     dims.extend(graph.props(argument).value.as_deref().and_then(|value| value.first().cloned()));
                     continue;
                 }
-                own.push(buffers.position(graph, argument, step));
+                own.push(buffers.position(&graph, argument, step));
             }
             // What its kernels pass to each other.
-            let (kernels, arguments) = (&kernels[&call.kernel], own.len());
+            let arguments = own.len();
             for &bytes in kernels.iter().flat_map(|kernel| &kernel.temporaries) {
                 let source = Source::Temporary { first: step, last: step };
                 own.push(buffers.push(Buffer { source, bytes: Dim::from(bytes as i64), dtype: DType::U8 }));
             }
-            let location = call.line().into();
-            let bytes = touched.entry(call.kernel).or_insert_with(|| profile::touched(graph, call.kernel));
+            let kernel = graph.source(call, 0);
+            let bytes = touched.entry(kernel).or_insert_with(|| profile::touched(&graph, kernel));
             let bytes = dims.is_empty().then_some(*bytes);
-            let is_compared = settings::VALIDATE.is_on();
-            let tolerance = if is_compared { Tolerance::of(graph, call.kernel) } else { Tolerance::default() };
-            let (kernels, outputs) = (kernels.clone(), call.outputs);
+            let location = line.into();
             calls.push(Call { kernels, buffers: own, outputs, arguments, tolerance, dims, location, bytes });
         }
-        SymbolicPlan { device: device.clone(), buffers: buffers.all, calls, outputs, output_of_root, reference: None }
+        let (device, buffers) = (device.clone(), buffers.all);
+        Ok(Linked { device, graph, root, buffers, calls, outputs, output_of_root, overwritten, reference: None })
     }
 
     /// The launches for these values of the named dims.
@@ -240,17 +263,19 @@ impl SymbolicPlan {
             }
             ranges.push(first..launches.len());
         }
+        let linear = commands::linear(&self.graph, self.root)?;
         let plan = Plan {
             program: None,
             device: self.device.clone(),
-            launches,
+            commands: CommandBuffer::new(self.graph.clone(), linear, launches),
+            root: self.root,
             steps,
             table,
             constants,
             arena_bytes,
             outputs: self.outputs.iter().map(|bytes| size(bytes, value)).collect::<Result<_>>()?,
             output_of_root: self.output_of_root.clone(),
-            overwritten: Vec::new(),
+            overwritten: self.overwritten.clone(),
             stays_apart: false,
             compared: None,
         };
@@ -283,27 +308,6 @@ impl SymbolicPlan {
         constants.push(Arc::new(storage));
         Ok(Place::Constant(constants.len() as u32 - 1))
     }
-}
-
-/// The buffer behind a state or a part.
-fn base(graph: &Graph, mut node: NodeId) -> NodeId {
-    while matches!(graph.op(node), Op::After | Op::Shrink) {
-        node = graph.source(node, 0);
-    }
-    node
-}
-
-/// The offset in bytes of an argument that is part of a buffer.
-fn part(graph: &Graph, argument: NodeId) -> Option<usize> {
-    let (mut node, mut offset) = (argument, None);
-    while matches!(graph.op(node), Op::After | Op::Shrink) {
-        if graph.op(node) == Op::Shrink {
-            let own = graph.props(graph.source(node, 1)).value.as_deref()?.first()?.as_const()?;
-            offset = Some(offset.unwrap_or(0) + usize::try_from(own).ok()?);
-        }
-        node = graph.source(node, 0);
-    }
-    offset.map(|offset| offset * graph.dtype(argument).size())
 }
 
 fn bytes(graph: &Graph, buffer: NodeId) -> Dim {
