@@ -2,8 +2,9 @@
 //! and an unknown value is an error that names the variable and the valid values. A warning names unknown variables
 //! once.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Once;
+use std::sync::{LazyLock, Once};
 use tinyspec_ir::ops::nearest_of;
 
 const PREFIX: &str = "TINYSPEC_";
@@ -58,6 +59,22 @@ const NAMES_OF_TESTS: &[&str] = &[
     "TEST_FOLDER",
     "ULP",
 ];
+
+/// Variables that decide nothing about the kernels of a program.
+const NAMES_OF_RUNS: &[&str] = &["CACHE", "CACHE_SIZE", "DEBUG", "DEVICE", "MEMORY", "PERF_MAP", "PLANS", "THREADS"];
+
+/// The variables with our prefix that may decide about kernels, with their values. A number of threads is part of the Target.
+pub fn deciding() -> &'static [(String, String)] {
+    static DECIDING: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
+        let text = |text: OsString| text.to_string_lossy().into_owned();
+        let all = std::env::vars_os().map(|(variable, value)| (text(variable), text(value)));
+        let decides = |name: &str| !NAMES_OF_RUNS.contains(&name) && !NAMES_OF_TESTS.contains(&name);
+        let mut all: Vec<_> = all.filter(|(variable, _)| variable.strip_prefix(PREFIX).is_some_and(decides)).collect();
+        all.sort();
+        all
+    });
+    &DECIDING
+}
 
 /// Warns once of variables with our prefix that are unknown, such as misspelt ones.
 pub fn warn_of_unknown() {

@@ -8,9 +8,9 @@ mod reader;
 mod writer;
 
 use crate::{Builder, ContentHasher, Error, ErrorKind, Graph, NodeId, Op, Result};
-pub(crate) use reader::Reader;
+pub use reader::Reader;
 use std::hash::Hasher;
-pub(crate) use writer::Writer;
+pub use writer::Writer;
 
 const MAGIC: &[u8; 4] = b"UOPS";
 const VERSION: u64 = 1;

@@ -1,4 +1,4 @@
-//! Objects on disk: machine code of kernels seen by an earlier run.
+//! The cache on disk: machine code of kernels, and whole command buffers, of an earlier run.
 //!
 //! An entry is trusted only if it is ours, complete and has this key; anything else is ignored and compiled again. Each
 //! code generator has its own folder. If the code generator is unknown or missing, all folders are searched, since the
@@ -19,56 +19,85 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tinyspec_backends::{BackendError, LinearKernel, Program};
+use tinyspec_backends::{BackendError, LinearKernel, Program, settings};
 use tinyspec_ir::{ContentHash, ContentHasher};
 
 const MAGIC: &[u8; 8] = b"tsobj\0\0\x01";
 /// Magic, key, checksum.
 const HEADER: usize = 8 + 16 + 16;
+/// Hash of the sources that decide what a command buffer is.
+const COMPILER_HASH: &str = env!("TINYSPEC_COMPILER_HASH");
 /// Code that compiles faster than this is not worth a file.
 const WORTH_KEEPING: Duration = Duration::from_micros(150);
 
-/// Where a kernel's object is, or would be.
+/// A file of the cache, which may not exist yet.
 pub(crate) struct Entry {
     key: ContentHash,
+    name: String,
     /// Where it is kept.
     file: Option<PathBuf>,
     /// Any code generator may have made it.
     is_of_any: bool,
 }
 
+/// A loaded kernel and its code.
+pub(crate) struct Object {
+    pub program: Arc<dyn Program>,
+    pub code: Arc<[u8]>,
+}
+
+impl Object {
+    /// # Errors
+    /// When the device does not load it.
+    pub(crate) fn load(name: &str, code: Vec<u8>, device: &Device) -> Result<Object> {
+        let _timer = profile::loading_timer();
+        Ok(Object { program: device.runtime().load(name, &code)?, code: code.into() })
+    }
+}
+
 impl Entry {
+    /// The code of a kernel.
     pub(crate) fn of(kernel: &LinearKernel, device: &Device) -> Entry {
         let _timer = profile::loading_timer();
-        let key = key(kernel, device);
-        let generator = device.compiler().generator();
-        let folder = folder().and_then(|folder| folder::of_generator(folder, generator.as_deref()));
-        let file = folder.map(|folder| folder.join(name(key)));
-        Entry { key, file, is_of_any: generator.is_none() }
+        Entry::new(key(kernel, device), "o", device)
     }
 
-    /// The kernel from disk.
-    pub(crate) fn load(&self, kernel: &LinearKernel, device: &Device) -> Option<Arc<dyn Program>> {
+    /// The command buffer of the program with this key.
+    pub(crate) fn of_commands(key: ContentHash, device: &Device) -> Entry {
         let _timer = profile::loading_timer();
-        let load = |file: &Path| device.runtime().load(&kernel.name, &read(file, self.key)?).ok();
-        if let Some(program) = load(self.file.as_ref()?) {
-            return Some(program);
+        let mut hasher = ContentHasher::default();
+        (key, device.compiler().fingerprint(), settings::deciding(), COMPILER_HASH).hash(&mut hasher);
+        Entry::new(hasher.content_hash(), "commands", device)
+    }
+
+    fn new(key: ContentHash, extension: &str, device: &Device) -> Entry {
+        let name = format!("{key}.{extension}");
+        let generator = device.compiler().generator();
+        let folder = folder().and_then(|folder| folder::of_generator(folder, generator.as_deref()));
+        Entry { key, file: folder.map(|folder| folder.join(&name)), name, is_of_any: generator.is_none() }
+    }
+
+    /// What `read` makes of the first entry that it accepts.
+    pub(crate) fn load<T>(&self, read: impl Fn(Vec<u8>) -> Option<T>) -> Option<T> {
+        let load = |file: &Path| self::read(file, self.key).and_then(&read);
+        if let Some(loaded) = load(self.file.as_ref()?) {
+            return Some(loaded);
         }
         let others = if self.is_of_any { folder::generators() } else { &[] };
         let trusted = others.iter().filter(|folder| folder::is_private(folder));
-        trusted.map(|folder| folder.join(name(self.key))).find_map(|file| load(&file))
+        trusted.map(|folder| folder.join(&self.name)).find_map(|file| load(&file))
     }
 
-    fn keep(&self, code: &[u8]) {
+    pub(crate) fn keep(&self, contents: &[u8]) {
         if let Some(file) = &self.file {
             // A full disk or a race with another process costs only the next run's time.
-            let _ = write(file, self.key, code);
+            let _ = write(file, self.key, contents);
         }
     }
 }
 
 /// Kernels that were not on disk, compiled together, loaded and kept.
-pub(crate) fn compile(kernels: &[(&LinearKernel, &Entry)], device: &Device) -> Vec<Result<Arc<dyn Program>>> {
+pub(crate) fn compile(kernels: &[(&LinearKernel, &Entry)], device: &Device) -> Vec<Result<Object>> {
     let start = Instant::now();
     let codes = {
         let _timer = profile::generating_timer();
@@ -81,8 +110,7 @@ pub(crate) fn compile(kernels: &[(&LinearKernel, &Entry)], device: &Device) -> V
         if is_worth_keeping {
             entry.keep(&code);
         }
-        let _timer = profile::loading_timer();
-        Ok(device.runtime().load(&kernel.name, &code)?)
+        Object::load(&kernel.name, code, device)
     };
     kernels.iter().zip(codes).map(program).collect()
 }
@@ -96,10 +124,6 @@ fn not_compiled(error: BackendError, kernel: &LinearKernel, device: &Device) -> 
         }
         error => error,
     }
-}
-
-fn name(key: ContentHash) -> String {
-    format!("{key}.o")
 }
 
 fn key(kernel: &LinearKernel, device: &Device) -> ContentHash {

@@ -192,6 +192,21 @@ impl Linked {
         Ok(Linked { device, graph, root, buffers, calls, outputs, output_of_root, overwritten, reference: None })
     }
 
+    /// Holds the nodes of the command buffer.
+    pub(super) fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The Tuple of results.
+    pub(super) fn root(&self) -> NodeId {
+        self.root
+    }
+
+    /// The kernels of each Call, the user's line, and the number of buffers that it writes.
+    pub(super) fn calls(&self) -> impl Iterator<Item = (&Parts, &str, usize)> {
+        self.calls.iter().map(|call| (&call.kernels, &*call.location, call.outputs))
+    }
+
     /// The launches for these values of the named dims.
     ///
     /// # Errors

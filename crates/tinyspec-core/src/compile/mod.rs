@@ -9,9 +9,10 @@ mod pipeline;
 mod plan;
 mod program;
 mod ranged;
+mod stored;
 
 pub(crate) use compared::{Compared, ComparedBuffer};
-pub(crate) use pipeline::{compile, compile_over, load, programs};
+pub(crate) use pipeline::{load, planned, programs};
 pub(crate) use plan::{Place, Plan};
 pub(crate) use program::{Contents, Rendered};
 pub(crate) use ranged::{Ranged, own};

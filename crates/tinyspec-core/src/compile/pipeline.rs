@@ -6,6 +6,7 @@ use super::fallback::{self, Attempt, Failure};
 use super::linked::{Callee, Linked};
 use super::plan::{Kernel, Plan};
 use super::program::{self, Rendered};
+use super::stored;
 use crate::cache;
 use crate::compare::Tolerance;
 use crate::device::Device;
@@ -24,32 +25,61 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::hash::Hash;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
-use tinyspec_backends::{BackendError, LinearKernel, Program, settings};
+use std::time::{Duration, Instant};
+use tinyspec_backends::{BackendError, LinearKernel, settings};
 use tinyspec_ir::{ContentHash, ContentHasher, Dim, ErrorKind, Graph, NodeId, Op, verify};
 
-/// Lowers `outputs` for a device.
+/// A program that takes longer to plan is kept on disk.
+const WORTH_KEEPING: Duration = Duration::from_millis(2);
+
+/// The plan of the program with this key: from disk, if an earlier run of it has left it there. `make` gives its graph and results;
+/// some results may take the memory of arguments.
 ///
 /// # Errors
 /// Names the op and the user's line where a stage refuses something, or what the compiler reports.
-pub(crate) fn compile(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -> Result<Plan> {
-    linked(graph, outputs, device)?.plan(&|_| None)
-}
-
-/// As [`compile`], with results that may take the memory of arguments.
-pub(crate) fn compile_over(
-    graph: &Graph,
-    outputs: &[NodeId],
+pub(crate) fn planned(
+    key: ContentHash,
     device: &Arc<Device>,
     wanted: &[Donation],
+    make: impl FnOnce() -> tinyspec_ir::Result<(Graph, Vec<NodeId>)>,
 ) -> Result<Plan> {
-    let plan = linked_over(graph, outputs, device, wanted)?.plan(&|_| None)?;
+    check_settings()?;
+    let start = Instant::now();
+    let entry = is_kept()?.then(|| cache::Entry::of_commands(key, device));
+    let known = entry.as_ref().and_then(|entry| entry.load(|bytes| stored::read(&bytes, device).ok()));
+    let linked = match known {
+        Some(linked) => linked,
+        None => {
+            let (graph, outputs) = make()?;
+            let linked = linked_over(&graph, &outputs, device, wanted)?;
+            if let Some(entry) = entry.filter(|_| start.elapsed() >= WORTH_KEEPING)
+                && let Some(bytes) = stored::write(&linked)
+            {
+                entry.keep(&bytes);
+            }
+            linked
+        }
+    };
+    let plan = linked.plan(&|_| None)?;
     Ok(Plan { stays_apart: !wanted.is_empty() && plan.overwritten.is_empty(), ..plan })
 }
 
-/// As [`compile`], for a graph that keeps its named dims: its kernels work for all of their values.
+/// Whether command buffers come from disk: not where somebody wants to see how they are made, or has found better schedules.
+fn is_kept() -> Result<bool> {
+    let is_watched = profile::shows(Level::Schedules) || profile::verifies() || settings::VALIDATE.is_on();
+    Ok(!is_watched && !search::is_used()? && cache::folder().is_some())
+}
+
+fn check_settings() -> Result<()> {
+    search::check_settings()?;
+    passes::check_settings()?;
+    cache::check_settings()
+}
+
+/// The command buffer of a graph that keeps its named dims: its kernels work for all of their values.
 ///
 /// # Errors
-/// As [`compile`].
+/// As [`planned`].
 pub(crate) fn linked(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -> Result<Linked> {
     linked_over(graph, outputs, device, &[])
 }
@@ -63,9 +93,7 @@ fn linked_over(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>, wanted: 
         profile::stage("tensor graph", graph, outputs);
     }
     let (tensors, roots) = (graph, outputs);
-    search::check_settings()?;
-    passes::check_settings()?;
-    cache::check_settings()?;
+    check_settings()?;
     let (graph, outputs) = simplified(graph, outputs, device)?;
     let (mut apart, mut failures) = (FxHashSet::default(), Vec::new());
     loop {
@@ -151,7 +179,7 @@ fn simplified(graph: &Graph, outputs: &[NodeId], device: &Device) -> Result<(Gra
 /// writes.
 ///
 /// # Errors
-/// As [`compile`].
+/// As [`planned`].
 pub(crate) fn programs(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) -> Result<Vec<(Rendered, usize)>> {
     let (graph, outputs) = simplified(graph, outputs, device)?;
     let schedule = rangeify::rangeify(&graph, &outputs, device.target())?;
@@ -399,8 +427,8 @@ fn kernel_of(
     for staged in staged {
         let entry = cache::Entry::of(&staged.kernel, device);
         programs.push(match &code {
-            Some(code) => Some(device.runtime().load(&staged.kernel.name, code)?),
-            None => entry.load(&staged.kernel, device),
+            Some(code) => Some(cache::Object::load(&staged.kernel.name, code.to_vec(), device)?),
+            None => entry.load(|code| cache::Object::load(&staged.kernel.name, code, device).ok()),
         });
         lowered.push(Lowered { staged, entry, blocks: blocks.clone() });
     }
@@ -464,7 +492,7 @@ impl Lowered {
     }
 
     /// Combines the kernel with its code and remembers it.
-    fn finish(&self, program: Arc<dyn Program>, device: &Device) -> Result<Arc<Kernel>> {
+    fn finish(&self, object: cache::Object, device: &Device) -> Result<Arc<Kernel>> {
         let Staged { kernel, axes, trips, work, nanoseconds, temporaries, copied } = &self.staged;
         let LinearKernel { name, scratch_bytes, params, grid, global_trips, .. } = kernel;
         if profile::shows(Level::Stages) {
@@ -480,7 +508,8 @@ impl Lowered {
             );
         }
         Ok(Arc::new(Kernel {
-            program,
+            program: object.program,
+            code: cache::folder().map(|_| object.code),
             name: name.clone(),
             axes: axes.clone(),
             scratch_bytes: *scratch_bytes,

@@ -11,6 +11,8 @@ use tinyspec_ir::{Dim, NodeId};
 /// A compiled kernel, shared by all plans that launch it.
 pub(crate) struct Kernel {
     pub program: Arc<dyn Program>,
+    /// The code that the program was loaded from, if it is worth keeping on disk.
+    pub code: Option<Arc<[u8]>>,
     pub name: String,
     /// Axes as the profile shows them.
     pub axes: String,
@@ -96,7 +98,8 @@ impl Plan {
         let launches: usize =
             self.commands.launches().iter().map(|launch| size_of::<Launch>() + 4 * launch.buffers.len()).sum();
         let kernel = |kernel: &Kernel| {
-            size_of::<Kernel>() + kernel.name.len() + kernel.axes.len() + kernel.program.bytes() + OF_A_PROGRAM
+            let code = kernel.code.as_ref().map_or(0, |code| code.len());
+            size_of::<Kernel>() + kernel.name.len() + kernel.axes.len() + kernel.program.bytes() + code + OF_A_PROGRAM
         };
         let steps = self.steps.iter().map(|step| size_of::<Step>() + step.location.len() + kernel(&step.kernel));
         let tables = size_of_val(&self.table[..]) + size_of_val(&self.outputs[..]) + 4 * self.output_of_root.len();

@@ -11,4 +11,4 @@ pub use crate::device::{Device, default_device, device, register, set_default_de
 pub use crate::error::{Held, MemoryReport, Mismatch};
 pub use crate::kept::limit_plans;
 pub(crate) use overwrite::settled_walk;
-pub(crate) use run::{plan_for, realize, run};
+pub(crate) use run::{key_for, plan_for, realize, run};

@@ -278,9 +278,10 @@ fn plan_of(walk: &Walk, device: &Arc<Device>, over: &[Donation]) -> Result<Arc<P
         _ => ContentHash::of(&(walk.key, over)),
     };
     plan_for(key, device, || {
-        let Callified { graph, outputs } = walk.build()?;
-        let (graph, outputs) = inline_all(graph, outputs)?;
-        let plan = compile::compile_over(&graph, &outputs, device, over)?;
+        let plan = compile::planned(key_for(key, device), device, over, || {
+            let Callified { graph, outputs } = walk.build()?;
+            inline_all(graph, outputs)
+        })?;
         Ok(Arc::new(Plan { program: Some(Arc::new(walk.program()?)), ..plan }))
     })
 }
@@ -335,7 +336,8 @@ fn run_plan(
 /// memory of plans that is not counted.
 static PLANS: LazyLock<Kept<ContentHash, Arc<Plan>>> = LazyLock::new(|| Kept::new(2));
 
-fn key_for(key: ContentHash, device: &Device) -> ContentHash {
+/// The key of a program on a device.
+pub(crate) fn key_for(key: ContentHash, device: &Device) -> ContentHash {
     let mut hasher = ContentHasher::default();
     (key, device.name(), device.target_hash()).hash(&mut hasher);
     hasher.content_hash()

@@ -3,7 +3,7 @@
 use super::Function;
 use crate::compile::{self, Plan, Ranged, own};
 use crate::device::{Device, Owner, Storage, device_of};
-use crate::execute::{plan_for, run};
+use crate::execute::{key_for, plan_for, run};
 use crate::lazy::{Node, Sizes, Sources};
 use crate::lower::rangeify::Donation;
 use crate::tensor::Tensor;
@@ -85,6 +85,14 @@ impl Ranging {
     }
 }
 
+fn plan_of(graph: &Graph, results: &[NodeId], device: &Arc<Device>, wanted: &[Donation]) -> Result<Arc<Plan>> {
+    let key = ContentHash::of(&(graph.content_hash(results), wanted));
+    plan_for(key, device, || {
+        let plan = compile::planned(key_for(key, device), device, wanted, || Ok((graph.clone(), results.to_vec())))?;
+        Ok(Arc::new(plan))
+    })
+}
+
 struct Scratch {
     table: Vec<*mut u8>,
     arena: Option<Storage>,
@@ -156,9 +164,7 @@ impl Prepared {
         let outputs =
             results.iter().map(|&node| (graph.dtype(node), graph.props(node).shape.clone())).collect::<Vec<_>>();
         let results = own(&mut graph, results)?;
-        let plan = plan_for(graph.content_hash(&results), &device, || {
-            compile::compile(&graph, &results, &device).map(Arc::new)
-        })?;
+        let plan = plan_of(&graph, &results, &device, &[])?;
         Ok(prepared(Sizing { plan, inputs, outputs }, None, Some((graph, results))))
     }
 
@@ -249,9 +255,7 @@ impl Prepared {
         self.states = states.iter().map(|&(result, argument)| State { result, argument }).collect();
         let wish = |&(output, argument): &(usize, usize)| Donation { output, slot: argument as u32, only_part: false };
         let wanted: Vec<Donation> = states.iter().map(wish).collect();
-        let key = ContentHash::of(&(graph.content_hash(results), &wanted));
-        let plan =
-            plan_for(key, &self.device, || compile::compile_over(graph, results, &self.device, &wanted).map(Arc::new))?;
+        let plan = plan_of(graph, results, &self.device, &wanted)?;
         let Sizing { inputs, outputs, .. } = &*last;
         self.sizing = Mutex::new(Arc::new(Sizing { plan, inputs: inputs.clone(), outputs: outputs.clone() }));
         Ok(self)

@@ -72,6 +72,14 @@ pub(crate) fn check_settings() -> Result<()> {
     if is_asked_for() { store::check_writing() } else { Ok(()) }
 }
 
+/// Whether searches decide about schedules: one is asked for, or an earlier one has left some.
+///
+/// # Errors
+/// As [`check_settings`].
+pub(crate) fn is_used() -> Result<bool> {
+    Ok(settings::seconds()?.is_some() || store::is_used()?)
+}
+
 /// The schedule of a kernel, and its source.
 ///
 /// # Errors
@@ -79,7 +87,7 @@ pub(crate) fn check_settings() -> Result<()> {
 pub(crate) fn schedule(scheduler: &Scheduler, name: &str, device: &Arc<Device>) -> Result<(Vec<OptOp>, Source)> {
     let asked = settings::seconds()?;
     let heuristics = || scheduler.heuristics();
-    if asked.is_none() && !store::is_used()? {
+    if !is_used()? {
         return Ok((heuristics(), Source::Heuristics));
     }
     let key = Key::of(scheduler);

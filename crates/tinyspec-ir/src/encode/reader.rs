@@ -3,7 +3,9 @@
 use crate::op::ArgKind;
 use crate::{AddrSpace, Arg, AxisType, Const, DType, Device, Error, ErrorKind, Op, Result};
 
-pub(crate) struct Reader<'a> {
+/// Reads what a [`Writer`](super::Writer) has written, from bytes that need not be whole.
+#[derive(Debug)]
+pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
@@ -12,10 +14,12 @@ fn damaged(what: &str) -> Error {
 }
 
 impl<'a> Reader<'a> {
+    /// Reads from the start of some bytes.
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader { rest: bytes }
     }
 
+    /// Whether everything has been read.
     pub fn is_done(&self) -> bool {
         self.rest.is_empty()
     }
@@ -26,10 +30,18 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
+    /// One byte.
+    ///
+    /// # Errors
+    /// When the bytes are damaged.
     pub fn byte(&mut self) -> Result<u8> {
         Ok(self.raw(1)?[0])
     }
 
+    /// A number.
+    ///
+    /// # Errors
+    /// When the bytes are damaged.
     pub fn number(&mut self) -> Result<u64> {
         let mut number = 0u64;
         for shift in (0..64).step_by(7) {
@@ -47,6 +59,9 @@ impl<'a> Reader<'a> {
     }
 
     /// A count of items that follow. Each takes at least a byte, so the count is at most the remaining bytes.
+    ///
+    /// # Errors
+    /// When the bytes are damaged.
     pub fn count(&mut self) -> Result<usize> {
         let count = self.number()?;
         if count <= self.rest.len() as u64 { Ok(count as usize) } else { Err(damaged("it ends early")) }
@@ -57,11 +72,18 @@ impl<'a> Reader<'a> {
     }
 
     /// A length-prefixed block of bytes.
+    ///
+    /// # Errors
+    /// When the bytes are damaged.
     pub fn block(&mut self) -> Result<&'a [u8]> {
         let count = self.count()?;
         self.raw(count)
     }
 
+    /// A length-prefixed string.
+    ///
+    /// # Errors
+    /// When the bytes are damaged.
     pub fn text<S: for<'t> From<&'t str>>(&mut self) -> Result<S> {
         let count = self.count()?;
         let text = std::str::from_utf8(self.raw(count)?).map_err(|_| damaged("a string that is not UTF-8"))?;
@@ -94,7 +116,7 @@ impl<'a> Reader<'a> {
         self.addrspace()?.ok_or_else(|| damaged("an address space is missing"))
     }
 
-    pub fn arg(&mut self, op: Op) -> Result<Arg> {
+    pub(super) fn arg(&mut self, op: Op) -> Result<Arg> {
         Ok(match op.info().arg {
             ArgKind::None => Arg::None,
             ArgKind::Const => {

@@ -3,24 +3,40 @@
 use crate::op::ArgKind;
 use crate::{Arg, Device, Op};
 
-#[derive(Default)]
-pub(crate) struct Writer {
+/// Appends numbers, texts and blocks to bytes. [`Reader`](super::Reader) reads them in the same order.
+///
+/// ```
+/// use tinyspec_ir::encode::{Reader, Writer};
+/// let mut writer = Writer::default();
+/// writer.number(300);
+/// writer.text("gemm");
+/// let bytes = writer.into_bytes();
+/// let mut reader = Reader::new(&bytes);
+/// assert_eq!((reader.number()?, reader.text::<String>()?), (300, "gemm".into()));
+/// # Ok::<(), tinyspec_ir::Error>(())
+/// ```
+#[derive(Default, Debug)]
+pub struct Writer {
     bytes: Vec<u8>,
 }
 
 impl Writer {
+    /// What has been written.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
+    /// What has been written.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
+    /// One byte.
     pub fn byte(&mut self, byte: u8) {
         self.bytes.push(byte);
     }
 
+    /// Bytes whose number the reader knows.
     pub fn raw(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
@@ -47,6 +63,7 @@ impl Writer {
         self.raw(bytes);
     }
 
+    /// A length-prefixed string.
     pub fn text(&mut self, text: &str) {
         self.number(text.len() as u64);
         self.raw(text.as_bytes());
@@ -68,7 +85,7 @@ impl Writer {
     }
 
     /// The op determines the kind of argument that follows; only those of a Store and a Contiguous are optional.
-    pub fn arg(&mut self, op: Op, arg: &Arg) {
+    pub(super) fn arg(&mut self, op: Op, arg: &Arg) {
         match arg {
             Arg::None if matches!(op.info().arg, ArgKind::Store | ArgKind::Contiguous) => self.byte(0),
             Arg::None => {}
