@@ -18,7 +18,7 @@ fn main() {
             hasher.write(&std::fs::read(&file).unwrap_or_default());
         }
     }
-    println!("cargo::rustc-env=TINYSPEC_COMPILER_HASH={:016x}", hasher.finish());
+    println!("cargo::rustc-env=COMPILER_SOURCES_HASH={:016x}", hasher.finish());
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {

@@ -61,9 +61,10 @@ const NAMES_OF_TESTS: &[&str] = &[
 ];
 
 /// Variables that decide nothing about the kernels of a program.
-const NAMES_OF_RUNS: &[&str] = &["CACHE", "CACHE_SIZE", "DEBUG", "DEVICE", "MEMORY", "PERF_MAP", "PLANS", "THREADS"];
+const NAMES_OF_RUNS: &[&str] =
+    &["CACHE", "CACHE_SIZE", "DEBUG", "DEVICE", "LLVM", "MEMORY", "PERF_MAP", "PLANS", "SCHEDULES", "THREADS"];
 
-/// The variables with our prefix that may decide about kernels, with their values. A number of threads is part of the Target.
+/// The variables with our prefix that may decide about kernels, with their values. The number of threads is part of the Target.
 pub fn deciding() -> &'static [(String, String)] {
     static DECIDING: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
         let text = |text: OsString| text.to_string_lossy().into_owned();

@@ -195,6 +195,52 @@ fn a_warm_cache_needs_no_libllvm() {
     let _ = fs::remove_dir_all(&folder);
 }
 
+/// A command buffer on disk is all that its program needs. Damaged, it is made again.
+#[cfg(feature = "llvm")]
+#[test]
+fn a_command_buffer_holds_its_kernels() {
+    if Kind::cpu().is_none() {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cache-commands-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    let run = |hidden: bool| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "object_cache::work::several", "--include-ignored", "--nocapture"]);
+        if hidden {
+            command.env("TINYSPEC_LLVM", folder.join("nowhere"));
+        }
+        // Verification lowers in any case.
+        command.env_remove("TINYSPEC_VERIFY").env("TINYSPEC_CACHE", &folder).env("TINYSPEC_DEVICE", "cpu");
+        command.output().unwrap().status.success()
+    };
+    let files = |extension: &str| -> Vec<PathBuf> {
+        let inside = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let generators = inside(&folder).filter(|entry| entry.is_dir());
+        let all = generators.flat_map(|generator| inside(&generator));
+        all.filter(|file| file.extension() == Some(extension.as_ref())).collect()
+    };
+    let remove = |file: &PathBuf| fs::remove_file(file).unwrap();
+    assert!(run(false));
+    let whole: Vec<(PathBuf, Vec<u8>)> =
+        files("commands").into_iter().map(|file| (file.clone(), fs::read(file).unwrap())).collect();
+    assert!(whole.len() > 2, "{whole:?}");
+    files("o").iter().for_each(remove);
+    assert!(run(true), "from the command buffers");
+    for (file, contents) in &whole {
+        let mut bytes = contents.clone();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(file, bytes).unwrap();
+    }
+    assert!(!run(true), "damaged");
+    assert!(run(false), "made again");
+    for (file, contents) in &whole {
+        assert_eq!(&fs::read(file).unwrap(), contents, "{}", file.display());
+    }
+    let _ = fs::remove_dir_all(&folder);
+}
+
 /// A root folder that holds nothing but the program, the C library and the cache: there is no libLLVM, no toolchain, no `/proc`
 /// and no `/sys`.
 #[cfg(all(feature = "llvm", target_os = "linux"))]
@@ -355,10 +401,12 @@ mod work {
         PathBuf::from(std::env::var_os("TINYSPEC_CACHE").expect("run by the tests above"))
     }
 
+    /// Whatever is there but command buffers: each device of these tests is another one to them.
     fn entries() -> Vec<PathBuf> {
         let inside = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         let generators = inside(&folder()).filter(|entry| entry.is_dir());
-        let mut found: Vec<PathBuf> = generators.flat_map(|generator| inside(&generator)).collect();
+        let all = generators.flat_map(|generator| inside(&generator));
+        let mut found: Vec<PathBuf> = all.filter(|entry| entry.extension() != Some("commands".as_ref())).collect();
         found.sort();
         found
     }
