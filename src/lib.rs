@@ -186,6 +186,33 @@ pub use tinyspec_macros::function;
 /// `unsafe { custom("%r = fneg {r} %0\n ret {r} %r", -x, x) }` is a value, here `-x`, computed by LLVM IR of your own where the device
 /// compiles that (see [`Tensor::custom`]).
 ///
+/// **Functions** of a kernel stand beside it in its `uop!`, or in its body. A function has a number as its result, or `-> ()`, and takes numbers
+/// and buffers: whole ones, or parts, of which some axes are fixed by an index. Its dims are those of the buffers that it is given.
+///
+/// ```
+/// # use tinyspec::prelude::*;
+/// uop! {
+///     <K> fn dot(a: &Global<f32, K>, b: &Global<f32, K>) -> f32 {
+///         let mut sum = 0.0f32;
+///         for k in reduce(K) { sum += a[k] * b[k]; }
+///         sum
+///     }
+///
+///     <M, N, K> fn product(a: &Global<f32, M, K>, b: &Global<f32, K, N>) -> Global<f32, M, N> as c {
+///         for i in global(M) {
+///             for j in local(N) { c[i, j] = dot(&a[i, ..], &b[.., j]); }
+///         }
+///     }
+/// }
+/// # fn main() -> Result<()> {
+/// let (a, b) = (Tensor::from_slice(&[1f32, 2.0], [1, 2]), Tensor::from_slice(&[3f32, 4.0], [2, 1]));
+/// assert_eq!(product(&a, &b).to_vec::<f32>()?, [11.0]);
+/// # Ok(()) }
+/// ```
+///
+/// The code of a function stands wherever it is called, so that everything is proved there; it cannot call itself, and its loops are `serial`,
+/// `reduce` and `unroll`.
+///
 /// **What is checked**, for all sizes at once: names, ranks and dtypes; that every access is inside its buffer, by the bounds
 /// of loops and the conditions of `if`; and that no two iterations of a parallel loop store to the same element or read what the
 /// other stores, unless a barrier is between them.

@@ -7,6 +7,7 @@ mod carried;
 mod custom;
 mod elementwise;
 mod far;
+mod functions;
 mod large;
 mod lines;
 mod matrix;

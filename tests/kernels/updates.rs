@@ -54,6 +54,14 @@ uop! {
         }
     }
 
+    <N> fn halved_above(a: &mut Global<f32, N>, most: f32) {
+        for i in global(N) {
+            a[i] *= 2.0;
+            let new = a[i];
+            if new > most { a[i] *= 0.5; }
+        }
+    }
+
     <N> fn rows(y: &mut Global<f32, 3, N>, x: &Global<f32, N>) {
         for r in global(3) {
             for i in local(N) {
@@ -101,6 +109,10 @@ fn every_size_gives_what_plain_rust_gives() {
             chosen(&mut a, &mut b);
             assert_same(&a, &x.iter().zip(&y).map(|(x, y)| if *x > 0.0 { *y } else { 0.0 }).collect::<Vec<_>>());
             assert_same(&b, &x);
+
+            let mut a = given(&x);
+            halved_above(&mut a, 4.0);
+            assert_same(&a, &x.iter().map(|&x| if x * 2.0 > 4.0 { x } else { x * 2.0 }).collect::<Vec<_>>());
 
             let mut a = tensor(&[&y[..], &x[..], &y[..]].concat(), &[3, n], device);
             rows(&mut a, &given(&x));

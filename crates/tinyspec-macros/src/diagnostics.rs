@@ -119,6 +119,13 @@ impl Diagnostics {
         self.left_out.insert(Place::of(expression).key());
     }
 
+    /// The errors at places where `reported` has none.
+    pub fn besides(&self, reported: &Diagnostics) -> Diagnostics {
+        let is_new =
+            |(place, _): &&(Place, String)| reported.errors.iter().all(|(other, _)| other.key() != place.key());
+        Diagnostics { errors: self.errors.iter().filter(is_new).cloned().collect(), ..Diagnostics::default() }
+    }
+
     /// Adds what another pass found.
     pub fn extend(&mut self, other: Diagnostics) {
         for (place, message) in other.errors {

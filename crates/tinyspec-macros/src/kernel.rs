@@ -10,6 +10,8 @@ use crate::diagnostics::Diagnostics;
 use crate::renamed;
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::quote;
+use std::collections::HashSet;
+use syntax::Helper;
 
 /// The items of the kernels, and an error for each mistake. The input starts with the path of tinyspec in the kernel's
 /// crate, in brackets.
@@ -20,33 +22,71 @@ pub fn expand(input: TokenStream) -> TokenStream {
 }
 
 fn kernels(input: TokenStream) -> TokenStream {
-    let (helpers, kernels): (Vec<_>, Vec<_>) = parse::kernels(input)
-        .into_iter()
-        .map(|kernel| (parse::helper(&kernel), kernel))
-        .partition(|(helper, _)| helper.is_some());
-    let mut diagnostics = Diagnostics::default();
-    let helpers: Vec<Ident> = helpers.into_iter().filter_map(|(helper, _)| helper).collect();
-    for name in &helpers {
-        diagnostics.error(name.span(), parse::no_helper(name));
+    let (helpers, kernels): (Vec<_>, Vec<_>) = parse::kernels(input).into_iter().partition(parse::is_helper);
+    let mut reported = Diagnostics::default();
+    let helpers = self::helpers(helpers, &mut reported);
+    if kernels.is_empty()
+        && let Some(helper) = helpers.first()
+    {
+        reported.error(helper.name.span(), no_kernel(&helper.name));
     }
-    let items = kernels.into_iter().map(|(_, tokens)| kernel(tokens, &helpers));
-    diagnostics.to_tokens().into_iter().chain(items.flatten()).collect()
+    let mut items = reported.to_tokens();
+    let mut called = HashSet::new();
+    for tokens in kernels {
+        items.extend(kernel(tokens, &helpers, &mut called, &mut reported));
+    }
+    for helper in helpers.iter().filter(|helper| !called.contains(&helper.name.to_string())) {
+        let mut diagnostics = Diagnostics::default();
+        trace::alone(helper, &helpers, &mut diagnostics);
+        items.extend(diagnostics.besides(&reported).to_tokens());
+        reported.extend(diagnostics);
+    }
+    items
 }
 
-fn kernel(input: TokenStream, helpers: &[Ident]) -> TokenStream {
+/// The functions that stand beside the kernels of a `uop!`.
+fn helpers(tokens: Vec<TokenStream>, diagnostics: &mut Diagnostics) -> Vec<Helper> {
+    let mut helpers: Vec<Helper> = Vec::new();
+    for tokens in tokens {
+        let Some(helper) = parse::helper(tokens, diagnostics) else { continue };
+        if helpers.iter().any(|other| other.name == helper.name) {
+            diagnostics.error(helper.name.span(), format!("the function `{}` is defined twice", helper.name));
+        } else {
+            helpers.push(helper);
+        }
+    }
+    helpers
+}
+
+/// The message for a `uop!` without a kernel.
+fn no_kernel(name: &Ident) -> String {
+    format!(
+        "`{name}` is a function for the kernels of its own `uop!`, and here is none\na kernel that is called from outside \
+         writes to a `&mut Global<…>` or to a result, `-> Global<f32, 1> as out`"
+    )
+}
+
+fn kernel(
+    input: TokenStream,
+    helpers: &[Helper],
+    called: &mut HashSet<String>,
+    reported: &mut Diagnostics,
+) -> TokenStream {
     let mut diagnostics = Diagnostics::default();
     let mut items = TokenStream::new();
     let mut conditions = Vec::new();
     if let Some(mut kernel) = parse::kernel(input, &mut diagnostics) {
-        kernel.helpers.extend(helpers.iter().map(ToString::to_string));
         conditions = kernel.attributes.extract_if(.., |attribute| attribute.path().is_ident("cfg")).collect();
-        let traced = trace::trace(&kernel, &mut diagnostics);
+        let traced = trace::trace(&kernel, helpers, &mut diagnostics);
         if let Some(traced) = &traced {
             check::check(&kernel, traced, &mut diagnostics);
+            called.extend(traced.called.iter().cloned());
         }
         items = emit::emit(&kernel, traced.as_ref().filter(|traced| traced.is_whole), &mut diagnostics);
     }
-    items.extend(diagnostics.to_tokens());
+    // Kernels that call a function have its mistakes in common.
+    items.extend(diagnostics.besides(reported).to_tokens());
+    reported.extend(diagnostics);
     under(&conditions, items)
 }
 

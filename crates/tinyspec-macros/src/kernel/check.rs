@@ -7,6 +7,11 @@ use crate::diagnostics::{Diagnostics, Place as At, unbound_dim};
 use tinyspec_ir::verify::access::{Problem, ProblemKind, problems};
 use tinyspec_ir::{Arg, AxisType, DType, NodeId, Op};
 
+/// Where the function that contains an access is called.
+fn called(written: &Written) -> String {
+    written.call.map(|call| format!("\nits function is called in line {}", call.start.start().line)).unwrap_or_default()
+}
+
 const CURE: &str = "put the access into an `if`, read with `.get([…], default)`, or write `unsafe { … }` to have it \
                     checked while the kernel runs (a read outside gives 0, a store does nothing)";
 
@@ -70,13 +75,14 @@ fn name(kernel: &Kernel, traced: &Traced, node: NodeId) -> Option<String> {
 
 fn report(kernel: &Kernel, traced: &Traced, problem: &Problem, written: &Written, diagnostics: &mut Diagnostics) {
     let buffer = &written.buffer;
+    let called = called(written);
     let index = |axis: &usize| written.indices.get(*axis).copied().unwrap_or(written.at);
     match &problem.kind {
         ProblemKind::BelowZero { axis, wraps: true, .. } | ProblemKind::BeyondEnd { axis, wraps: true, .. } => {
             let what =
                 format!("64 bits may not hold this index of `{buffer}`, so comparing it proves nothing about its sign");
             let both = "ask for both ends, `if 0 <= k && k < N`";
-            diagnostics.error(index(axis), format!("{what}\n{both}; or {CURE}"));
+            diagnostics.error(index(axis), format!("{what}\n{both}; or {CURE}{called}"));
         }
         ProblemKind::BelowZero { axis, least, .. } => {
             let what = match least {
@@ -86,7 +92,7 @@ fn report(kernel: &Kernel, traced: &Traced, problem: &Problem, written: &Written
                 Some(least) => format!("this index of `{buffer}` goes down to {least}"),
                 None => format!("this index of `{buffer}` may be negative: it depends on data"),
             };
-            diagnostics.error(index(axis), format!("{what}\n{CURE}"));
+            diagnostics.error(index(axis), format!("{what}\n{CURE}{called}"));
         }
         ProblemKind::BeyondEnd { axis, greatest, size, .. } => {
             let size = size.clone().unwrap_or_else(|| "fewer".into());
@@ -99,7 +105,7 @@ fn report(kernel: &Kernel, traced: &Traced, problem: &Problem, written: &Written
                 None => format!("this index depends on data, and {axes}"),
             };
             let constants = undeclared(kernel, traced, &[&size, greatest.as_deref().unwrap_or_default()]);
-            diagnostics.error(index(axis), format!("{what}\n{constants}{CURE}"));
+            diagnostics.error(index(axis), format!("{what}\n{constants}{CURE}{called}"));
         }
         ProblemKind::Meets { store, range } => {
             let variable = traced.loops.get(range).cloned().unwrap_or_default();
@@ -126,7 +132,7 @@ fn report(kernel: &Kernel, traced: &Traced, problem: &Problem, written: &Written
                     "this stores to an element of `{buffer}` that another iteration of the {kind} loop over `{variable}` stores to, too{other}\n{cure}"
                 )
             };
-            diagnostics.error(written.at, message);
+            diagnostics.error(written.at, message + &called);
         }
     }
 }

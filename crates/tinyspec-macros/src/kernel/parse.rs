@@ -3,6 +3,7 @@
 
 mod brackets;
 mod expression;
+mod helper;
 mod mend;
 mod split;
 mod statement;
@@ -11,10 +12,12 @@ use super::emit::rust_type;
 use super::syntax::*;
 use crate::diagnostics::{Diagnostics, Place as At};
 use crate::documentation;
+pub use expression::NO_REFERENCES;
+pub use helper::helper;
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use split::{at_commas, body_of};
-pub use split::{helper, kernels};
-pub use statement::{NOT_USED, no_helper};
+pub use split::{is_helper, kernels};
+pub use statement::NOT_USED;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{Token, token};
@@ -108,7 +111,7 @@ fn head(input: ParseStream, diagnostics: &mut Diagnostics) -> syn::Result<Option
             }
             let at = At::between(body.span_open(), body.span_close());
             let statements = mend::statements(body, diagnostics);
-            helpers.extend(statement::helpers(&statements));
+            helpers.extend(helper::inside(&statements, diagnostics));
             Some(Block { statements: statement::body(&statements, diagnostics), at })
         }
         _ => {

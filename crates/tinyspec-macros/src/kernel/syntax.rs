@@ -2,7 +2,7 @@
 
 use crate::diagnostics::Place as At;
 use proc_macro2::Ident;
-use tinyspec_ir::{AxisType, DType};
+use tinyspec_ir::{AddrSpace, AxisType, DType};
 
 /// A kernel: one function inside `uop!`.
 pub struct Kernel {
@@ -12,8 +12,8 @@ pub struct Kernel {
     pub name: Ident,
     pub dims: Vec<Ident>,
     pub parameters: Vec<Parameter>,
-    /// Functions that are not kernels: each is refused at its definition.
-    pub helpers: Vec<String>,
+    /// The functions that its body defines for itself.
+    pub helpers: Vec<Helper>,
     /// The head as written.
     pub written: String,
     /// `None` where its syntax is wrong.
@@ -62,6 +62,44 @@ impl Parameter {
     pub fn is_written(&self) -> bool {
         matches!(self.kind, ParameterKind::Updated(_) | ParameterKind::Result(_))
     }
+}
+
+/// A function that kernels call, `fn dot(…) -> f32`: its code stands wherever it is called.
+pub struct Helper {
+    pub name: Ident,
+    pub dims: Vec<Ident>,
+    pub parameters: Vec<HelperParameter>,
+    /// The dtype of its value, and where it was written; `None` for `-> ()`.
+    pub result: Option<(DType, At)>,
+    pub body: Block,
+    /// The expression at the end of the body.
+    pub value: Option<Expr>,
+    /// A mistake in it is reported already, so that its calls have no value.
+    pub is_refused: bool,
+}
+
+impl Helper {
+    /// Whether it stores to a buffer that it is given.
+    pub fn changes_buffers(&self) -> bool {
+        self.parameters.iter().any(|parameter| parameter.buffer.as_ref().is_some_and(|buffer| buffer.mutable))
+    }
+}
+
+/// A parameter of a [`Helper`].
+pub struct HelperParameter {
+    pub name: Ident,
+    pub at: At,
+    pub dtype: DType,
+    /// `None` for a number.
+    pub buffer: Option<PassedBuffer>,
+}
+
+/// The type of a buffer that a [`Helper`] takes.
+pub struct PassedBuffer {
+    pub space: AddrSpace,
+    /// `&mut`.
+    pub mutable: bool,
+    pub dims: Vec<Expr>,
 }
 
 /// Statements between braces.
@@ -192,6 +230,12 @@ pub enum ExprKind {
     If(Box<Expr>, Box<Expr>, Box<Expr>),
     /// `unsafe { … }` around a value.
     Unsafe(Box<Expr>),
+    /// `&x`, `&mut x`, `&x[i, ..]`: a buffer for a function, or the part of one.
+    Reference {
+        buffer: Ident,
+        mutable: bool,
+        part: Option<Vec<Option<Expr>>>,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -313,27 +357,40 @@ impl Block {
                 found |= element.buffer == name;
             }
             statement.expressions(&mut |expression| {
-                if let ExprKind::Element(element) | ExprKind::Get(element, _) = &expression.kind {
-                    found |= element.buffer == name;
-                }
+                found |= match &expression.kind {
+                    ExprKind::Element(element) | ExprKind::Get(element, _) => element.buffer == name,
+                    ExprKind::Reference { buffer, .. } => buffer == name,
+                    // A parameter that is passed on.
+                    ExprKind::Call(_, arguments) => arguments
+                        .iter()
+                        .any(|argument| matches!(&argument.kind, ExprKind::Name(passed) if passed == name)),
+                    _ => false,
+                };
             });
         });
         found
     }
 
-    /// Names of variables that are assigned inside.
+    /// Names of variables that are assigned inside, and of buffers passed to be changed.
     pub fn assigned(&self) -> Vec<String> {
-        let mut names = Vec::new();
+        let mut names: Vec<String> = Vec::new();
+        let mut add = |name: &Ident| {
+            if names.iter().all(|known| name != known) {
+                names.push(name.to_string());
+            }
+        };
         self.walk(&mut |statement| {
             if let Statement::Assign { place, .. } = statement {
-                let name = match place {
-                    Place::Variable(name) => name.to_string(),
-                    Place::Element(element) => element.buffer.to_string(),
-                };
-                if !names.contains(&name) {
-                    names.push(name);
-                }
+                add(match place {
+                    Place::Variable(name) => name,
+                    Place::Element(element) => &element.buffer,
+                });
             }
+            statement.expressions(&mut |expression| {
+                if let ExprKind::Reference { buffer, mutable: true, .. } = &expression.kind {
+                    add(buffer);
+                }
+            });
         });
         names
     }
@@ -353,6 +410,7 @@ pub fn mentioned(statements: &[Statement]) -> Vec<String> {
             statement.expressions(&mut |expression| match &expression.kind {
                 ExprKind::Name(name) => names.push(name.to_string()),
                 ExprKind::Element(element) | ExprKind::Get(element, _) => names.push(element.buffer.to_string()),
+                ExprKind::Reference { buffer, .. } => names.push(buffer.to_string()),
                 _ => {}
             });
         });
@@ -361,6 +419,13 @@ pub fn mentioned(statements: &[Statement]) -> Vec<String> {
 }
 
 impl Expr {
+    /// Whether it passes a buffer to be changed.
+    pub fn changes_buffers(&self) -> bool {
+        let mut found = false;
+        self.walk(&mut |inner| found |= matches!(inner.kind, ExprKind::Reference { mutable: true, .. }));
+        found
+    }
+
     /// Calls `visit` for this expression and all expressions inside.
     pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         visit(self);
@@ -376,6 +441,9 @@ impl Expr {
                 b.walk(visit);
             }
             ExprKind::Call(_, arguments) => arguments.iter().for_each(|argument| argument.walk(visit)),
+            ExprKind::Reference { part, .. } => {
+                part.iter().flatten().flatten().for_each(|index| index.walk(visit));
+            }
             ExprKind::If(condition, a, b) => {
                 condition.walk(visit);
                 a.walk(visit);

@@ -8,6 +8,7 @@ mod arithmetic;
 mod effects;
 mod expression;
 mod function;
+mod inline;
 mod loops;
 mod overflow;
 mod phases;
@@ -19,9 +20,10 @@ use super::syntax::*;
 use crate::diagnostics::{Diagnostics, Place as At};
 use crate::function::STD_MACROS;
 use effects::Memory;
+pub use function::is_known;
 use loops::OpenLoop;
 use proc_macro2::Ident;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tinyspec_ir::signature::NamedDim;
 use tinyspec_ir::{AddrSpace, Arg, Builder, DType, NodeId, Op, Result};
 use value::{Value, Variable};
@@ -42,6 +44,8 @@ pub struct Traced {
     pub slots: Vec<u32>,
     /// Part of the kernel is in `unsafe`.
     pub vouched: bool,
+    /// Names of the functions that it calls.
+    pub called: HashSet<String>,
     /// Nothing was refused; otherwise the graph contains what was understood, so that its accesses can be checked.
     pub is_whole: bool,
 }
@@ -55,6 +59,8 @@ pub struct Written {
     pub buffer: String,
     /// It is inside `unsafe`.
     pub vouched: bool,
+    /// The call in the kernel whose function contains it.
+    pub call: Option<At>,
 }
 
 /// What a name stands for.
@@ -64,10 +70,13 @@ enum Binding {
     Index(NodeId),
     Variable(usize),
     Memory(usize),
+    /// A buffer, or a part of one, that was passed to a function.
+    View(View),
     /// A Reg buffer: one variable for each element.
     Registers {
         dims: Vec<i64>,
         first: usize,
+        mutable: bool,
     },
     /// A scalar parameter.
     Scalar(NodeId),
@@ -86,6 +95,15 @@ enum Binding {
     Wrong,
 }
 
+/// A buffer as a function sees it.
+#[derive(Clone)]
+struct View {
+    memory: usize,
+    /// For each axis, the index that the call gave, if it did, and where.
+    fixed: Vec<Option<(NodeId, At)>>,
+    mutable: bool,
+}
+
 struct Tracer<'a> {
     graph: tinyspec_ir::Graph,
     diagnostics: &'a mut Diagnostics,
@@ -99,10 +117,15 @@ struct Tracer<'a> {
     effects: Vec<NodeId>,
     places: HashMap<NodeId, Written>,
     loop_names: HashMap<NodeId, String>,
-    /// Functions that are not kernels: each is refused at its definition.
-    helpers: &'a [String],
-    /// Whether the kernel calls one of them; the error at its definition is enough.
-    calls_helper: bool,
+    /// The functions that it may call; those of its own body come first.
+    helpers: Vec<&'a Helper>,
+    /// The calls around what is being traced.
+    calls: Vec<(String, At)>,
+    called: HashSet<String>,
+    /// Whether the kernel calls a function that is wrong; the error at its definition is enough.
+    calls_refused: bool,
+    /// A function is traced by itself, so that its numbers are unknown.
+    is_alone: bool,
     constants: Vec<syn::Path>,
     first_constant: u32,
     next_range: u32,
@@ -115,37 +138,16 @@ struct Tracer<'a> {
     doubts: usize,
     /// Open Ranges of the nodes asked about so far.
     open_ranges: effects::OpenRanges,
-    /// Loads of a place, each with the conditions under which it was made.
-    reads: HashMap<NodeId, Vec<(Vec<NodeId>, NodeId)>>,
+    /// The loads so far, by their place and the stores before them.
+    reads: HashMap<(NodeId, Vec<NodeId>), Vec<effects::Read>>,
 }
 
 /// Traces one kernel. Mistakes go to `diagnostics` and affect only what depends on them; `None` without a body.
-pub fn trace(kernel: &Kernel, diagnostics: &mut Diagnostics) -> Option<Traced> {
+pub fn trace(kernel: &Kernel, helpers: &[Helper], diagnostics: &mut Diagnostics) -> Option<Traced> {
     let buffers = kernel.parameters.len() as u32;
-    let mut tracer = Tracer {
-        graph: tinyspec_ir::Graph::new(),
-        diagnostics,
-        scopes: vec![HashMap::new()],
-        variables: vec![],
-        memories: vec![],
-        loops: vec![],
-        gates: vec![],
-        effects: vec![],
-        places: HashMap::new(),
-        loop_names: HashMap::new(),
-        helpers: &kernel.helpers,
-        calls_helper: false,
-        constants: vec![],
-        first_constant: buffers + kernel.dims.len() as u32,
-        next_range: 0,
-        next_buffer: 0,
-        unsafe_depth: 0,
-        vouched: false,
-        is_unnamed: kernel.parameters.iter().any(|parameter| parameter.name == "_"),
-        doubts: 0,
-        open_ranges: Default::default(),
-        reads: HashMap::new(),
-    };
+    let helpers = kernel.helpers.iter().chain(helpers).collect();
+    let mut tracer = Tracer::new(helpers, buffers + kernel.dims.len() as u32, diagnostics);
+    tracer.is_unnamed = kernel.parameters.iter().any(|parameter| parameter.name == "_");
     let name = kernel.name.to_string();
     if STD_MACROS.contains(&name.as_str()) {
         tracer.error(kernel.name.span(), format!("`{name}` is also a macro of std: choose another name"));
@@ -154,11 +156,11 @@ pub fn trace(kernel: &Kernel, diagnostics: &mut Diagnostics) -> Option<Traced> {
     tracer.dims(kernel, buffers);
     let shapes = tracer.parameters(kernel, &slots);
     tracer.block(kernel.body.as_ref()?);
-    if tracer.effects.is_empty() && tracer.diagnostics.is_empty() && !tracer.calls_helper {
+    if tracer.effects.is_empty() && tracer.diagnostics.is_empty() && !tracer.calls_refused {
         let message = format!("`{}` stores nothing: a kernel writes to a `&mut Global` or to a result", kernel.name);
         tracer.diagnostics.error(kernel.name.span(), message);
     }
-    let is_whole = tracer.diagnostics.is_empty() && !tracer.calls_helper;
+    let is_whole = tracer.diagnostics.is_empty() && !tracer.calls_refused;
     let mut effects = std::mem::take(&mut tracer.effects);
     if !is_whole {
         // Loads whose value was not used because of a mistake.
@@ -174,8 +176,18 @@ pub fn trace(kernel: &Kernel, diagnostics: &mut Diagnostics) -> Option<Traced> {
             return None;
         }
     };
-    let Tracer { graph, places, loop_names, constants, vouched, .. } = tracer;
-    Some(Traced { graph, sink, places, loops: loop_names, constants, shapes, slots, vouched, is_whole })
+    let Tracer { graph, places, loop_names, constants, vouched, called, .. } = tracer;
+    Some(Traced { graph, sink, places, loops: loop_names, constants, shapes, slots, vouched, called, is_whole })
+}
+
+/// Traces a function that no kernel calls, for its mistakes.
+pub fn alone(helper: &Helper, helpers: &[Helper], diagnostics: &mut Diagnostics) {
+    if helper.is_refused {
+        return;
+    }
+    let mut tracer = Tracer::new(helpers.iter().collect(), 0, diagnostics);
+    tracer.is_alone = true;
+    tracer.by_itself(helper);
 }
 
 /// Written buffers come first.
@@ -189,7 +201,37 @@ fn slots(kernel: &Kernel) -> Vec<u32> {
     slots
 }
 
-impl Tracer<'_> {
+impl<'a> Tracer<'a> {
+    fn new(helpers: Vec<&'a Helper>, first_constant: u32, diagnostics: &'a mut Diagnostics) -> Tracer<'a> {
+        Tracer {
+            graph: tinyspec_ir::Graph::new(),
+            diagnostics,
+            scopes: vec![HashMap::new()],
+            variables: vec![],
+            memories: vec![],
+            loops: vec![],
+            gates: vec![],
+            effects: vec![],
+            places: HashMap::new(),
+            loop_names: HashMap::new(),
+            helpers,
+            calls: vec![],
+            called: HashSet::new(),
+            calls_refused: false,
+            is_alone: false,
+            constants: vec![],
+            first_constant,
+            next_range: 0,
+            next_buffer: 0,
+            unsafe_depth: 0,
+            vouched: false,
+            is_unnamed: false,
+            doubts: 0,
+            open_ranges: Default::default(),
+            reads: HashMap::new(),
+        }
+    }
+
     fn error(&mut self, at: impl Into<At>, message: impl Into<String>) {
         self.diagnostics.error(at, message);
     }
@@ -198,8 +240,20 @@ impl Tracer<'_> {
     /// kernel would do something else.
     fn lost(&mut self, at: At) {
         // A call of a function that is not a kernel has its error at the definition.
-        if self.diagnostics.is_empty() && !self.calls_helper {
+        if self.diagnostics.is_empty() && !self.calls_refused {
             self.error(at, "this cannot be traced: write it in another way");
+        }
+    }
+
+    /// The buffer of this name.
+    fn view(&self, name: &Ident) -> Option<View> {
+        match self.lookup(&name.to_string())? {
+            Binding::Memory(memory) => {
+                let Memory { dims, written, .. } = &self.memories[*memory];
+                Some(View { memory: *memory, fixed: vec![None; dims.len()], mutable: *written })
+            }
+            Binding::View(view) => Some(view.clone()),
+            _ => None,
         }
     }
 

@@ -89,7 +89,7 @@ pub fn expression(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Exp
             }
         }
         syn::Expr::Tuple(_) => return refuse(at, "a kernel has no tuples", diagnostics),
-        syn::Expr::Reference(_) => return refuse(at, "a kernel has no references to values", diagnostics),
+        syn::Expr::Reference(reference) => self::reference(reference, at, diagnostics)?,
         other => return refuse(at, refusal(other), diagnostics),
     };
     Some(Expr { kind, at })
@@ -193,6 +193,43 @@ pub fn element(index: &syn::ExprIndex, diagnostics: &mut Diagnostics) -> Option<
         one => expression(one, diagnostics).map(|one| vec![one]),
     };
     Some(Element { buffer: buffer(&index.expr, diagnostics)?, indices: indices?, at })
+}
+
+/// The message for `&` before anything but a buffer that is passed to a function.
+pub const NO_REFERENCES: &str = "a kernel has no references to values";
+
+/// `&x`, `&mut x`, `&x[i, ..]`.
+fn reference(reference: &syn::ExprReference, at: At, diagnostics: &mut Diagnostics) -> Option<ExprKind> {
+    let mutable = reference.mutability.is_some();
+    let (whole, part) = match &*reference.expr {
+        syn::Expr::Index(index) => (&*index.expr, Some(&*index.index)),
+        whole => (whole, None),
+    };
+    let buffer = match whole {
+        syn::Expr::Path(path) => path.path.get_ident().cloned(),
+        _ => None,
+    };
+    let Some(buffer) = buffer else {
+        diagnostics.error(at, NO_REFERENCES);
+        return None;
+    };
+    let axis = |index: &syn::Expr, diagnostics: &mut Diagnostics| match index {
+        syn::Expr::Range(all) if all.start.is_none() && all.end.is_none() => Some(None),
+        syn::Expr::Range(_) => {
+            diagnostics.error(At::of(index), "a part of a buffer has an index or `..` for each axis: `&x[i, ..]`");
+            None
+        }
+        index => expression(index, diagnostics).map(Some),
+    };
+    let part = match part {
+        None => None,
+        Some(syn::Expr::Tuple(tuple)) => {
+            let axes: Vec<Option<Option<Expr>>> = tuple.elems.iter().map(|index| axis(index, diagnostics)).collect();
+            Some(axes.into_iter().collect::<Option<Vec<_>>>()?)
+        }
+        Some(one) => Some(vec![axis(one, diagnostics)?]),
+    };
+    Some(ExprKind::Reference { buffer, mutable, part })
 }
 
 fn buffer(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Ident> {

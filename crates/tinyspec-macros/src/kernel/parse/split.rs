@@ -2,8 +2,7 @@
 //! others.
 
 use super::brackets;
-use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
-use tinyspec_ir::DType;
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 fn is_mark(token: Option<&TokenTree>, mark: char) -> bool {
     matches!(token, Some(TokenTree::Punct(found)) if found.as_char() == mark)
@@ -36,24 +35,27 @@ pub fn kernels(tokens: TokenStream) -> Vec<TokenStream> {
         .collect()
 }
 
-/// The name, if this is not a kernel but a function of numbers, `fn square(x: f32) -> f32 { … }`. A function that takes
-/// buffers was meant to be a kernel.
-pub fn helper(tokens: &TokenStream) -> Option<Ident> {
+/// Whether this is a function for kernels, `fn square(x: f32) -> f32 { … }`, and not a kernel: its result is no buffer,
+/// and it has no loop that a kernel starts with.
+pub fn is_helper(tokens: &TokenStream) -> bool {
     let tokens: Vec<TokenTree> = tokens.clone().into_iter().collect();
-    let function = tokens.iter().position(|token| is_word(Some(token), &["fn"]))?;
-    let TokenTree::Ident(name) = tokens.get(function + 1)? else { return None };
-    let is_list = |token: &&TokenTree| is_group(Some(token), Delimiter::Parenthesis);
-    if let Some(TokenTree::Group(parameters)) = tokens[function..].iter().find(is_list)
-        && parameters.stream().into_iter().any(|token| is_word(Some(&token), &["Global"]))
-    {
-        return None;
-    }
-    let arrow = tokens.windows(2).position(|pair| is_mark(pair.first(), '-') && is_mark(pair.last(), '>'))?;
-    match tokens.get(arrow + 2..)? {
-        [TokenTree::Ident(dtype), TokenTree::Group(_)] if DType::from_name(&dtype.to_string()).is_some() => {
-            Some(name.clone())
-        }
-        _ => None,
+    let arrow = tokens.windows(2).position(|pair| is_mark(pair.first(), '-') && is_mark(pair.last(), '>'));
+    let Some(rest) = arrow.and_then(|arrow| tokens.get(arrow + 2..)) else { return false };
+    let Some(body) = body_of(rest) else { return false };
+    let (result, body) = rest.split_at(body);
+    let is_number = match result {
+        [TokenTree::Ident(dtype)] => dtype != "Global",
+        [TokenTree::Group(nothing)] => nothing.delimiter() == Delimiter::Parenthesis && nothing.stream().is_empty(),
+        _ => false,
+    };
+    is_number && !body.first().is_some_and(|body| mentions(body, "global"))
+}
+
+fn mentions(token: &TokenTree, word: &str) -> bool {
+    match token {
+        TokenTree::Ident(found) => found == word,
+        TokenTree::Group(group) => group.stream().into_iter().any(|token| mentions(&token, word)),
+        _ => false,
     }
 }
 

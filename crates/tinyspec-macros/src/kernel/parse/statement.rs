@@ -33,7 +33,8 @@ pub fn body(list: &[syn::Stmt], diagnostics: &mut Diagnostics) -> Vec<Statement>
 fn statements(list: &[syn::Stmt], diagnostics: &mut Diagnostics) -> Vec<Statement> {
     let read = |statement: &syn::Stmt, diagnostics: &mut Diagnostics| {
         let read = self::statement(statement, diagnostics);
-        if read.is_none() && diagnostics.is_empty() {
+        let is_function = matches!(statement, syn::Stmt::Item(syn::Item::Fn(_)));
+        if read.is_none() && !is_function && diagnostics.is_empty() {
             // Leaving a statement out changes what the kernel does, so it is always reported.
             diagnostics.error(At::of(statement), "a kernel has no such statement");
         }
@@ -54,30 +55,13 @@ fn statement(statement: &syn::Stmt, diagnostics: &mut Diagnostics) -> Option<Sta
             diagnostics.error(At::of(call), NO_MACROS);
             None
         }
-        syn::Stmt::Item(syn::Item::Fn(function)) => {
-            diagnostics.error(At::of(&function.sig.ident), no_helper(&function.sig.ident));
-            None
-        }
+        // `helper` has read it.
+        syn::Stmt::Item(syn::Item::Fn(_)) => None,
         syn::Stmt::Item(item) => {
             diagnostics.error(At::of(item), "a kernel has no items inside: move it out of the kernel");
             None
         }
     }
-}
-
-/// Names of the functions defined among these statements.
-pub fn helpers(list: &[syn::Stmt]) -> impl Iterator<Item = String> {
-    list.iter().filter_map(|statement| match statement {
-        syn::Stmt::Item(syn::Item::Fn(function)) => Some(function.sig.ident.to_string()),
-        _ => None,
-    })
-}
-
-/// The message for a function that a kernel would call.
-pub fn no_helper(name: &Ident) -> String {
-    format!(
-        "`{name}` is not a kernel, which writes to a `&mut Global<…>` or to a result, `-> Global<…> as y`; and a kernel calls no functions of yours: write its code where it is called"
-    )
 }
 
 /// A `let` that could not be parsed, for its names.

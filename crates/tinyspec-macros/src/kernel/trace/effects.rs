@@ -1,7 +1,9 @@
 //! The order of loads and stores.
 
-use super::{Tracer, Written};
+use super::expression::Indices;
+use super::{Tracer, View, Written};
 use crate::diagnostics::Place as At;
+use crate::kernel::syntax::Element;
 use std::collections::{HashMap, HashSet};
 use tinyspec_ir::{AddrSpace, Arg, Builder, DType, Graph, NodeId, Op};
 
@@ -20,6 +22,12 @@ pub struct Memory {
     pub writes: Vec<NodeId>,
     /// The loads that later stores wait for as well.
     pub reads: Vec<NodeId>,
+}
+
+/// A load, and the conditions under which it was made.
+pub struct Read {
+    gates: Vec<NodeId>,
+    load: NodeId,
 }
 
 /// The pending effects on each memory at some point.
@@ -190,12 +198,13 @@ impl Tracer<'_> {
     ) -> Option<NodeId> {
         let beside: Vec<NodeId> = gate.into_iter().chain(otherwise).collect();
         let place = self.place(memory, indices, &beside, Op::Load)?;
-        // A value loaded under fewer conditions is still available.
-        let known = self.reads.get(&place).into_iter().flatten();
-        if let Some(&(_, load)) =
-            known.into_iter().find(|(gates, _)| otherwise.is_none() && self.gates.starts_with(gates))
-        {
-            return Some(load);
+        // A value loaded under fewer conditions is still available, unless something was stored since. The place does
+        // not tell: an access does not wait for a store that its gate waits for.
+        let key = (place, self.memories[memory].writes.clone());
+        let known = self.reads.get(&key).into_iter().flatten();
+        let is_known = |read: &&Read| otherwise.is_none() && self.gates.starts_with(&read.gates);
+        if let Some(read) = known.into_iter().find(is_known) {
+            return Some(read.load);
         }
         let mut sources = vec![place];
         if let Some(gate) = gate {
@@ -206,7 +215,7 @@ impl Tracer<'_> {
         let arg = Arg::Load { device: None, addrspace: AddrSpace::Reg };
         let load = self.graph.add(Op::Load, &sources, arg).ok()?;
         if otherwise.is_none() && self.unsafe_depth == 0 {
-            self.reads.entry(place).or_default().push((self.gates.clone(), load));
+            self.reads.entry(key).or_default().push(Read { gates: self.gates.clone(), load });
         }
         let memory = &mut self.memories[memory];
         if memory.written && !memory.reads.contains(&load) {
@@ -244,11 +253,15 @@ impl Tracer<'_> {
     }
 
     /// Records where an access was written.
-    pub fn locate(&mut self, node: NodeId, at: At, indices: Vec<At>, memory: usize) {
+    pub fn locate(&mut self, node: NodeId, element: &Element, indices: &Indices, view: &View) {
         if self.doubts > 0 {
             return;
         }
-        let (buffer, vouched) = (self.memories[memory].name.clone(), self.unsafe_depth > 0);
-        self.places.entry(node).or_insert(Written { at, indices, buffer, vouched });
+        // An axis is one of the whole buffer.
+        let is_part = view.fixed.iter().any(Option::is_some);
+        let buffer = if is_part { self.memories[view.memory].name.clone() } else { element.buffer.to_string() };
+        let call = self.calls.first().map(|(_, at)| *at);
+        let (at, indices, vouched) = (element.at, indices.at.clone(), self.unsafe_depth > 0);
+        self.places.entry(node).or_insert(Written { at, indices, buffer, vouched, call });
     }
 }

@@ -1,13 +1,21 @@
 //! Expressions: a literal takes the dtype of the other operand; nothing else is converted implicitly.
 
 use super::value::written;
-use super::{Binding, Tracer, Value, overflow};
+use super::{Binding, Tracer, Value, View, overflow};
 use crate::diagnostics::Place as At;
 use crate::function::source::is_undefined;
 use crate::function::trace::known_number;
+use crate::kernel::parse::NO_REFERENCES;
 use crate::kernel::syntax::*;
 use proc_macro2::Ident;
 use tinyspec_ir::{Builder, Const, DType, NodeId, Op};
+
+/// The indices of an element, one for each axis of the whole buffer, and where each was written.
+#[derive(Default)]
+pub struct Indices {
+    pub nodes: Vec<NodeId>,
+    pub at: Vec<At>,
+}
 
 impl Tracer<'_> {
     pub fn expression(&mut self, expr: &Expr) -> Value {
@@ -83,6 +91,10 @@ impl Tracer<'_> {
                 }
             }
             ExprKind::Call(name, arguments) => return self.call(name, arguments, expr.at),
+            ExprKind::Reference { .. } => {
+                self.error(expr.at, NO_REFERENCES);
+                return None;
+            }
             ExprKind::Unsafe(value) => {
                 self.unsafe_depth += 1;
                 self.vouched = true;
@@ -121,7 +133,7 @@ impl Tracer<'_> {
                 }
                 Some(self.variables[number].value)
             }
-            Some(Binding::Memory(_) | Binding::Registers { .. }) => {
+            Some(Binding::Memory(_) | Binding::View(_) | Binding::Registers { .. }) => {
                 self.error(name.span(), format!("`{text}` is a buffer: read its elements, `{text}[…]`"));
                 None
             }
@@ -150,30 +162,41 @@ impl Tracer<'_> {
     }
 
     /// The indices of an element, one per axis.
-    pub fn indices(&mut self, memory: usize, element: &Element) -> Option<Vec<NodeId>> {
-        let (name, rank) = (self.memories[memory].name.clone(), self.memories[memory].dims.len());
-        let mut nodes = Vec::new();
+    pub fn indices(&mut self, view: &View, element: &Element) -> Option<Indices> {
+        let mut given = Vec::new();
         for index in &element.indices {
             let value = self.expression(index);
-            nodes.push(self.index(value, index.at));
+            given.push((self.index(value, index.at), index.at));
         }
-        if nodes.len() != rank {
+        let rank = view.fixed.iter().filter(|fixed| fixed.is_none()).count();
+        if given.len() != rank {
+            let name = &element.buffer;
             let axes = if rank == 1 { "axis" } else { "axes" };
-            let indices = if nodes.len() == 1 { "index" } else { "indices" };
-            self.error(element.at, format!("`{name}` has {rank} {axes}, found {} {indices}", nodes.len()));
+            let indices = if given.len() == 1 { "index" } else { "indices" };
+            self.error(element.at, format!("`{name}` has {rank} {axes}, found {} {indices}", given.len()));
             return None;
         }
-        nodes.into_iter().collect()
+        let mut given = given.into_iter();
+        let mut indices = Indices::default();
+        for fixed in &view.fixed {
+            let (node, at) = match fixed {
+                Some((node, at)) => (Some(*node), *at),
+                None => given.next()?,
+            };
+            indices.nodes.push(node?);
+            indices.at.push(at);
+        }
+        Some(indices)
     }
 
     fn element(&mut self, element: &Element) -> Option<Value> {
+        if let Some(view) = self.view(&element.buffer) {
+            let indices = self.indices(&view, element)?;
+            let gate = self.gate(0);
+            return self.load_located(&view, element, &indices, gate, None).map(Value::Node);
+        }
         match self.lookup(&element.buffer.to_string()).cloned() {
-            Some(Binding::Memory(memory)) => {
-                let indices = self.indices(memory, element)?;
-                let gate = self.gate(0);
-                self.load_located(memory, element, &indices, gate, None).map(Value::Node)
-            }
-            Some(Binding::Registers { dims, first }) => {
+            Some(Binding::Registers { dims, first, .. }) => {
                 let number = self.register(element, &dims, first)?;
                 if self.is_accumulating(number) {
                     self.refuse_partial(&element.buffer.to_string(), element.at);
@@ -200,16 +223,15 @@ impl Tracer<'_> {
 
     pub fn load_located(
         &mut self,
-        memory: usize,
+        view: &View,
         element: &Element,
-        indices: &[NodeId],
+        indices: &Indices,
         gate: Option<NodeId>,
         otherwise: Option<NodeId>,
     ) -> Option<NodeId> {
-        let gate = self.guarded(memory, indices, gate);
-        let load = self.load(memory, indices, gate, otherwise)?;
-        let at = element.indices.iter().map(|index| index.at).collect();
-        self.locate(load, element.at, at, memory);
+        let gate = self.guarded(view.memory, &indices.nodes, gate);
+        let load = self.load(view.memory, &indices.nodes, gate, otherwise)?;
+        self.locate(load, element, indices, view);
         Some(load)
     }
 
@@ -239,25 +261,23 @@ impl Tracer<'_> {
     }
 
     fn get(&mut self, element: &Element, default: &Expr) -> Option<Value> {
-        let memory = match self.lookup(&element.buffer.to_string()).cloned() {
-            Some(Binding::Memory(memory)) => memory,
-            other => {
-                self.refuse_buffer(other, element);
-                self.look_at([default]);
-                return None;
-            }
+        let Some(view) = self.view(&element.buffer) else {
+            let binding = self.lookup(&element.buffer.to_string()).cloned();
+            self.refuse_buffer(binding, element);
+            self.look_at([default]);
+            return None;
         };
-        let indices = self.indices(memory, element);
+        let indices = self.indices(&view, element);
         let otherwise = self.expression(default);
         let indices = indices?;
-        let dtype = self.graph.dtype(self.memories[memory].node);
+        let dtype = self.graph.dtype(self.memories[view.memory].node);
         let otherwise = self.of_dtype(otherwise, dtype, default.at)?;
-        let inside = self.inside(memory, &indices);
+        let inside = self.inside(view.memory, &indices.nodes);
         let gate = match (self.gate(0), inside) {
             (Some(gate), Some(inside)) => Some(self.graph.alu(Op::And, &[gate, inside]).ok()?),
             (gate, inside) => gate.or(inside),
         };
-        self.load_located(memory, element, &indices, gate, Some(otherwise)).map(Value::Node)
+        self.load_located(&view, element, &indices, gate, Some(otherwise)).map(Value::Node)
     }
 
     /// The variable of an element of a Reg buffer.
@@ -284,6 +304,8 @@ impl Tracer<'_> {
                     return None;
                 }
                 None if value == Value::Wrong => return None,
+                // It has a number where the function is called.
+                None if self.is_alone => {}
                 None => {
                     self.error(
                         index.at,

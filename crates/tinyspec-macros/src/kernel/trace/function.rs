@@ -49,6 +49,12 @@ const OF_FLOATS: &[&str] = &[
     "silu", "gelu", "floor", "ceil", "round", "trunc", "isnan", "isinf", "pow",
 ];
 
+/// Whether every kernel has this function.
+pub fn is_known(name: &str) -> bool {
+    let own = ["where_", "select", "barrier", "atomic_add", "custom", "len", "shape"];
+    own.contains(&name) || FUNCTIONS.iter().any(|(known, ..)| *known == name)
+}
+
 impl Tracer<'_> {
     fn unknown_function(&mut self, name: &Ident) {
         let text = name.to_string();
@@ -58,7 +64,7 @@ impl Tracer<'_> {
             (None, Some(near)) => format!(
                 "; `{near}` is a method of tensors, and a kernel computes with elements: write a loop, such as `for i in reduce(n)`, or call it in a #[function]"
             ),
-            (None, None) => "; write its code in place, or in a #[function] that calls the kernel".to_string(),
+            (None, None) => format!("; define it in the same `uop!`, `fn {text}(…) -> f32 {{ … }}`"),
         };
         self.error(name.span(), format!("`{text}` is not a function that kernels have{help}"));
     }
@@ -69,14 +75,15 @@ impl Tracer<'_> {
             return self.custom(arguments, at);
         }
         if let ("len" | "shape", [Expr { kind: ExprKind::Name(buffer), .. }]) = (text.as_str(), arguments)
-            && matches!(self.lookup(&buffer.to_string()), Some(Binding::Memory(_)))
+            && self.view(buffer).is_some()
         {
             self.error(at, format!("the sizes of `{buffer}` are the dims of its type: write their names, such as `N`"));
             return None;
         }
-        let calls_helper = self.helpers.contains(&text);
-        self.calls_helper |= calls_helper;
-        let is_refused = calls_helper || matches!(self.lookup(&text), Some(Binding::Wrong));
+        if let Some(helper) = self.helper(name) {
+            return self.inlined(helper, arguments, at);
+        }
+        let is_refused = matches!(self.lookup(&text), Some(Binding::Wrong));
         let is_own = matches!(text.as_str(), "where_" | "select" | "barrier" | "atomic_add");
         let known = FUNCTIONS.iter().find(|(known, ..)| *known == text);
         if known.is_none() && !is_own && !is_refused {
@@ -84,7 +91,10 @@ impl Tracer<'_> {
             // A buffer is not a value, but that is not the mistake here.
             let is_buffer = |expr: &&Expr| {
                 let ExprKind::Name(name) = &expr.kind else { return false };
-                matches!(self.lookup(&name.to_string()), Some(Binding::Memory(_) | Binding::Registers { .. }))
+                matches!(
+                    self.lookup(&name.to_string()),
+                    Some(Binding::Memory(_) | Binding::View(_) | Binding::Registers { .. })
+                )
             };
             let values: Vec<&Expr> = arguments.iter().filter(|argument| !is_buffer(argument)).collect();
             self.look_at(values);

@@ -89,6 +89,10 @@ impl Tracer<'_> {
             LoopKind::Serial if inside(LoopKind::Reduce) => {
                 Err("a serial loop cannot stand in a reduce loop: use `serial` for the outer one".into())
             }
+            LoopKind::Local if !self.calls.is_empty() || self.is_alone => Err(
+                "a function of a kernel has serial, reduce and unroll loops: a local loop stands in the kernel itself"
+                    .into(),
+            ),
             _ => Ok(()),
         }
     }
@@ -108,7 +112,8 @@ impl Tracer<'_> {
         }
         for statement in body.statements.iter().filter(|statement| !is_global(statement)) {
             let at = match statement {
-                Statement::Let { mutable: false, .. } | Statement::Refused(_) => continue,
+                Statement::Let { mutable: false, value, .. } if !value.changes_buffers() => continue,
+                Statement::Refused(_) => continue,
                 Statement::Let { name, .. } | Statement::Declare { name, .. } => name.span().into(),
                 Statement::Assign { at, .. } | Statement::For { at, .. } | Statement::AtomicAdd { at, .. } => *at,
                 Statement::Barrier(at) => *at,
@@ -210,7 +215,7 @@ impl Tracer<'_> {
         for name in names {
             match self.lookup(name) {
                 Some(Binding::Variable(number)) => found.push(*number),
-                Some(Binding::Registers { dims, first }) => {
+                Some(Binding::Registers { dims, first, .. }) => {
                     found.extend(*first..*first + dims.iter().product::<i64>() as usize);
                 }
                 _ => {}

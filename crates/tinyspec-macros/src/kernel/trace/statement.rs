@@ -1,9 +1,9 @@
 //! Statements: names, assignments, conditions.
 
+use super::expression::Indices;
 use super::value::Variable;
-use super::{Binding, Tracer, Value};
+use super::{Binding, Tracer, Value, View};
 use crate::diagnostics::Place as At;
-use crate::kernel::parse::NOT_USED;
 use crate::kernel::syntax::*;
 use proc_macro2::Ident;
 use tinyspec_ir::{AddrSpace, Builder, DType, NodeId, Op, ops};
@@ -47,11 +47,7 @@ impl Tracer<'_> {
                 self.block(inner);
                 self.unsafe_depth -= 1;
             }
-            Statement::Call(call) => {
-                if self.expression(call) != Value::Wrong {
-                    self.error(call.at, NOT_USED);
-                }
-            }
+            Statement::Call(call) => self.call_statement(call),
             Statement::Barrier(at) => self.misplaced_barrier(*at),
             Statement::AtomicAdd { place, value, at } => self.atomic_add(place, value, *at),
         }
@@ -102,7 +98,7 @@ impl Tracer<'_> {
         self.bind(name, memory.map_or(Binding::Wrong, Binding::Memory));
     }
 
-    fn registers(&mut self, name: &Ident, dtype: DType, dims: &[Expr], at: At) {
+    pub fn registers(&mut self, name: &Ident, dtype: DType, dims: &[Expr], at: At) {
         let mut sizes = Vec::new();
         for dim in dims {
             let value = self.expression(dim);
@@ -125,7 +121,7 @@ impl Tracer<'_> {
         for _ in 0..count {
             self.declare(name.to_string(), Value::Node(zero), true);
         }
-        self.bind(name, Binding::Registers { dims: sizes, first });
+        self.bind(name, Binding::Registers { dims: sizes, first, mutable: true });
     }
 
     fn assign(&mut self, place: &Place, op: Option<BinaryOp>, value: &Expr, at: At) {
@@ -135,7 +131,7 @@ impl Tracer<'_> {
                 match binding {
                     Some(Binding::Variable(number)) => self.assign_variable(number, name.span().into(), op, value, at),
                     Some(Binding::Wrong) => self.look_at([value]),
-                    Some(Binding::Memory(_) | Binding::Registers { .. }) => {
+                    Some(Binding::Memory(_) | Binding::View(_) | Binding::Registers { .. }) => {
                         self.error(
                             name.span(),
                             format!("`{name}` is a buffer: store to its elements, `{name}[…] = …`"),
@@ -153,11 +149,12 @@ impl Tracer<'_> {
                 }
             }
             Place::Element(element) => match self.lookup(&element.buffer.to_string()).cloned() {
-                Some(Binding::Registers { dims, first }) => match self.register(element, &dims, first) {
+                Some(Binding::Registers { dims, first, mutable }) => match self.register(element, &dims, first) {
+                    Some(_) if !mutable => self.refuse_input(element, "Reg"),
                     Some(number) => self.assign_variable(number, element.at, op, value, at),
                     None => self.look_at([value]),
                 },
-                Some(Binding::Memory(memory)) => self.assign_element(memory, element, op, value),
+                Some(Binding::Memory(_) | Binding::View(_)) => self.assign_element(element, op, value),
                 other => {
                     self.refuse_buffer(other, element);
                     self.look_at([value]);
@@ -202,17 +199,18 @@ impl Tracer<'_> {
         self.variables[number].value = node.map_or(Value::Wrong, Value::Node);
     }
 
-    fn assign_element(&mut self, memory: usize, element: &Element, op: Option<BinaryOp>, expr: &Expr) {
+    fn assign_element(&mut self, element: &Element, op: Option<BinaryOp>, expr: &Expr) {
+        let Some(view) = self.view(&element.buffer) else { return self.lost(element.at) };
         let value = self.expression(expr);
-        let Some(indices) = self.indices(memory, element) else { return self.lost(element.at) };
-        if !self.may_store(memory, element) {
+        let Some(indices) = self.indices(&view, element) else { return self.lost(element.at) };
+        if !self.may_store(&view, element) {
             return;
         }
-        let dtype = self.graph.dtype(self.memories[memory].node);
+        let dtype = self.graph.dtype(self.memories[view.memory].node);
         let gate = self.gate(0);
         let value = match op {
             Some(op) => {
-                let Some(old) = self.load_located(memory, element, &indices, gate, None) else {
+                let Some(old) = self.load_located(&view, element, &indices, gate, None) else {
                     return self.lost(element.at);
                 };
                 self.binary(op, Value::Node(old), element.at, value, expr.at, element.at.to(expr.at))
@@ -220,7 +218,7 @@ impl Tracer<'_> {
             None => value,
         };
         let value = self.stored(value, dtype, expr.at);
-        self.store_located(Op::Store, memory, element, &indices, value, gate);
+        self.store_located(Op::Store, &view, element, &indices, value, gate);
     }
 
     /// The stored value; a placeholder for a wrong one, since the element is checked too.
@@ -233,28 +231,26 @@ impl Tracer<'_> {
         let Place::Element(element) = place else {
             return self.error(place.at(), "`atomic_add` changes an element of a buffer: `atomic_add(&mut h[i], 1)`");
         };
-        let memory = match self.lookup(&element.buffer.to_string()).cloned() {
-            Some(Binding::Memory(memory)) => memory,
-            other => {
-                self.refuse_buffer(other, element);
-                return self.look_at([expr]);
-            }
+        let Some(view) = self.view(&element.buffer) else {
+            let binding = self.lookup(&element.buffer.to_string()).cloned();
+            self.refuse_buffer(binding, element);
+            return self.look_at([expr]);
         };
         if let Some(message) = self.no_effects_here() {
             return self.error(at, message);
         }
         let value = self.expression(expr);
-        let Some(indices) = self.indices(memory, element) else { return self.lost(element.at) };
-        if !self.may_store(memory, element) {
+        let Some(indices) = self.indices(&view, element) else { return self.lost(element.at) };
+        if !self.may_store(&view, element) {
             return;
         }
-        let dtype = self.graph.dtype(self.memories[memory].node);
+        let dtype = self.graph.dtype(self.memories[view.memory].node);
         if dtype == DType::Bool {
             return self.error(element.at, "`atomic_add` adds numbers, found bool");
         }
         let value = self.stored(value, dtype, expr.at);
         let gate = self.gate(0);
-        self.store_located(Op::AtomicAdd, memory, element, &indices, value, gate);
+        self.store_located(Op::AtomicAdd, &view, element, &indices, value, gate);
     }
 
     fn no_effects_here(&self) -> Option<&'static str> {
@@ -264,37 +260,38 @@ impl Tracer<'_> {
             .then_some("a reduce loop only accumulates into variables: store after it, or use `serial`")
     }
 
-    fn may_store(&mut self, memory: usize, element: &Element) -> bool {
+    fn may_store(&mut self, view: &View, element: &Element) -> bool {
         if let Some(message) = self.no_effects_here() {
             self.error(element.at, message);
             return false;
         }
-        if !self.memories[memory].written {
-            let name = self.memories[memory].name.clone();
-            self.error(element.at, format!("`{name}` is an input: declare it `{name}: &mut Global<…>` to store to it"));
-            return false;
+        if !view.mutable {
+            let space = self.graph.props(self.memories[view.memory].node).addrspace;
+            self.refuse_input(element, if space == Some(AddrSpace::Local) { "Local" } else { "Global" });
         }
-        true
+        view.mutable
+    }
+
+    fn refuse_input(&mut self, element: &Element, space: &str) {
+        let name = &element.buffer;
+        self.error(element.at, format!("`{name}` is an input: declare it `{name}: &mut {space}<…>` to store to it"));
     }
 
     pub fn store_located(
         &mut self,
         op: Op,
-        memory: usize,
+        view: &View,
         element: &Element,
-        indices: &[NodeId],
+        indices: &Indices,
         value: NodeId,
         gate: Option<NodeId>,
     ) {
         if self.doubts > 0 {
             return;
         }
-        let gate = self.guarded(memory, indices, gate);
-        match self.store(op, memory, indices, value, gate) {
-            Some(store) => {
-                let at = element.indices.iter().map(|index| index.at).collect();
-                self.locate(store, element.at, at, memory);
-            }
+        let gate = self.guarded(view.memory, &indices.nodes, gate);
+        match self.store(op, view.memory, &indices.nodes, value, gate) {
+            Some(store) => self.locate(store, element, indices, view),
             None => self.lost(element.at),
         }
     }
