@@ -172,6 +172,10 @@ pub use tinyspec_macros::function;
 /// A buffer that a kernel overwrites completely is not copied first. A kernel whose only outputs are results can be called from a
 /// [`function`](macro@function).
 ///
+/// **Dtype parameters** stand beside the dims, with the dtypes that they may be: `<N, T: f32 | f16> fn scale(x: &Global<T, N>, …)`. There is a
+/// kernel for each dtype, and a call takes that of its arguments. A number has one type, `a: f32`, which is cast by `a as T`. A
+/// [`function`](macro@function) calls only kernels without dtype parameters.
+///
 /// **Loops** name their kind. `global(n)` runs in parallel and is outermost. `local(n)` runs on the members of a workgroup, which
 /// share `let mut tile: Local<f32, 32, 33>;` and wait for each other at `barrier();`, at the end of the loop, and where a loop
 /// or block that contains a barrier begins and ends. `serial(n)` runs in order. `reduce(n)` runs in any order, so it may only
@@ -187,7 +191,7 @@ pub use tinyspec_macros::function;
 /// compiles that (see [`Tensor::custom`]).
 ///
 /// **Functions** of a kernel stand beside it in its `uop!`, or in its body. A function has a number as its result, or `-> ()`, and takes numbers
-/// and buffers: whole ones, or parts, of which some axes are fixed by an index. Its dims are those of the buffers that it is given.
+/// and buffers: whole ones, or parts, of which some axes are fixed by an index. Its dims and dtype parameters are those of what it is given.
 ///
 /// ```
 /// # use tinyspec::prelude::*;
@@ -386,7 +390,7 @@ pub mod __private {
         call_updating, check_equal, check_functions, check_size, constant, field_size, gradients, method, method_size,
         next_input, push_buffers, push_model, refuse, size, size_as, update, whole, wrong, wrong_results,
     };
-    pub use tinyspec_core::function::{call_kernel, kernel_constant};
+    pub use tinyspec_core::function::{call_kernel, call_kernel_of, kernel_constant};
     pub use tinyspec_core::nn::{Made, NoPart, NotMade, Part};
     pub use tinyspec_macros::{companion, model_companion, trace, uop};
 }

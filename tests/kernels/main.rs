@@ -5,6 +5,7 @@ mod atomic;
 mod calls;
 mod carried;
 mod custom;
+mod dtypes;
 mod elementwise;
 mod far;
 mod functions;

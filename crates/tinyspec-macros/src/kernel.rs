@@ -6,12 +6,14 @@ pub mod parse;
 mod syntax;
 mod trace;
 
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Place as At};
 use crate::renamed;
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::quote;
 use std::collections::HashSet;
-use syntax::Helper;
+use syntax::{Helper, Kernel, Parameter, ParameterKind};
+use tinyspec_ir::DType;
+use trace::Traced;
 
 /// The items of the kernels, and an error for each mistake. The input starts with the path of tinyspec in the kernel's
 /// crate, in brackets.
@@ -44,15 +46,19 @@ fn kernels(input: TokenStream) -> TokenStream {
     items
 }
 
-/// The functions that stand beside the kernels of a `uop!`.
+/// The functions that stand beside the kernels of a `uop!`; one with dtype parameters has an entry for each dtype.
 fn helpers(tokens: Vec<TokenStream>, diagnostics: &mut Diagnostics) -> Vec<Helper> {
     let mut helpers: Vec<Helper> = Vec::new();
     for tokens in tokens {
-        let Some(helper) = parse::helper(tokens, diagnostics) else { continue };
-        if helpers.iter().any(|other| other.name == helper.name) {
-            diagnostics.error(helper.name.span(), format!("the function `{}` is defined twice", helper.name));
+        let mut own: Vec<Helper> = Vec::new();
+        for variant in parse::variants(tokens, diagnostics) {
+            own.extend(parse::helper(variant.tokens, diagnostics));
+        }
+        let Some(name) = own.first().map(|helper| helper.name.clone()) else { continue };
+        if helpers.iter().any(|other| other.name == name) {
+            diagnostics.error(name.span(), format!("the function `{name}` is defined twice"));
         } else {
-            helpers.push(helper);
+            helpers.extend(own);
         }
     }
     helpers
@@ -66,6 +72,14 @@ fn no_kernel(name: &Ident) -> String {
     )
 }
 
+/// A kernel of some dtypes, as far as it was understood.
+struct Read {
+    kernel: Kernel,
+    traced: Option<Traced>,
+    dtypes: Vec<(Ident, DType)>,
+    diagnostics: Diagnostics,
+}
+
 fn kernel(
     input: TokenStream,
     helpers: &[Helper],
@@ -73,21 +87,72 @@ fn kernel(
     reported: &mut Diagnostics,
 ) -> TokenStream {
     let mut diagnostics = Diagnostics::default();
+    let written = parse::generic_head(input.clone());
+    let variants = parse::variants(input, &mut diagnostics);
+    let mut read: Vec<Read> =
+        variants.into_iter().filter_map(|variant| self::read(variant, helpers, &mut diagnostics)).collect();
+    for Read { traced, .. } in &read {
+        called.extend(traced.iter().flat_map(|traced| traced.called.iter().cloned()));
+    }
+    one_scalar_type(&read, &mut diagnostics);
+    merge(&read, &mut diagnostics);
     let mut items = TokenStream::new();
-    let mut conditions = Vec::new();
-    if let Some(mut kernel) = parse::kernel(input, &mut diagnostics) {
-        conditions = kernel.attributes.extract_if(.., |attribute| attribute.path().is_ident("cfg")).collect();
-        let traced = trace::trace(&kernel, helpers, &mut diagnostics);
-        if let Some(traced) = &traced {
-            check::check(&kernel, traced, &mut diagnostics);
-            called.extend(traced.called.iter().cloned());
-        }
-        items = emit::emit(&kernel, traced.as_ref().filter(|traced| traced.is_whole), &mut diagnostics);
+    let mut conditions = vec![];
+    if let Some(first) = read.first_mut() {
+        first.kernel.written = written.unwrap_or(std::mem::take(&mut first.kernel.written));
+        conditions = first.kernel.attributes.extract_if(.., |attribute| attribute.path().is_ident("cfg")).collect();
+        let variants: Vec<(&Kernel, Option<&Traced>)> =
+            read.iter().map(|read| (&read.kernel, read.traced.as_ref().filter(|traced| traced.is_whole))).collect();
+        items = emit::emit(&variants, &mut diagnostics);
     }
     // Kernels that call a function have its mistakes in common.
     items.extend(diagnostics.besides(reported).to_tokens());
     reported.extend(diagnostics);
     under(&conditions, items)
+}
+
+/// Parses, traces and checks one kernel. What has no name is reported to `nameless`.
+fn read(variant: parse::Variant, helpers: &[Helper], nameless: &mut Diagnostics) -> Option<Read> {
+    let mut diagnostics = Diagnostics::default();
+    let Some(kernel) = parse::kernel(variant.tokens, &mut diagnostics) else {
+        nameless.extend(diagnostics);
+        return None;
+    };
+    if let (Some(path), false) = (&kernel.gradient, variant.dtypes.is_empty()) {
+        let message = "a kernel with dtype parameters has no gradient of its own: a #[function] has one dtype";
+        diagnostics.error(At::of(path), message);
+    }
+    let traced = trace::trace(&kernel, helpers, &mut diagnostics);
+    if let Some(traced) = &traced {
+        check::check(&kernel, traced, &mut diagnostics);
+    }
+    Some(Read { kernel, traced, dtypes: variant.dtypes, diagnostics })
+}
+
+/// A scalar is one parameter of Rust, so it has one type.
+fn one_scalar_type(read: &[Read], diagnostics: &mut Diagnostics) {
+    let Some((first, rest)) = read.split_first() else { return };
+    for (position, parameter) in first.kernel.parameters.iter().enumerate() {
+        let is_scalar = |parameter: &Parameter| matches!(parameter.kind, ParameterKind::Scalar);
+        let all = || rest.iter().filter_map(|read| read.kernel.parameters.get(position)).chain([parameter]);
+        if all().any(is_scalar) && all().any(|other| other.dtype != parameter.dtype) {
+            let name = &parameter.name;
+            let message = format!("a number has one type: take `{name}: f32`, and cast it where it is used");
+            diagnostics.error(parameter.at, message);
+        }
+    }
+}
+
+/// The mistakes of a kernel; one that not all dtypes make says for which it is.
+fn merge(read: &[Read], diagnostics: &mut Diagnostics) {
+    let Some((first, rest)) = read.split_first() else { return };
+    diagnostics.extend(first.diagnostics.shared_with(rest.iter().map(|read| &read.diagnostics)));
+    for Read { dtypes, diagnostics: own, .. } in read {
+        let dtypes: Vec<String> = dtypes.iter().map(|(name, dtype)| format!("`{name}` is {dtype}")).collect();
+        let note = if dtypes.is_empty() { String::new() } else { format!("\nwhere {}", dtypes.join(" and ")) };
+        let new = own.besides(diagnostics);
+        new.errors().for_each(|(place, message)| diagnostics.error(place, format!("{message}{note}")));
+    }
 }
 
 /// Items under the kernel's `#[cfg(…)]` attributes.

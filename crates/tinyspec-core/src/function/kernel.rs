@@ -59,6 +59,48 @@ pub fn call_kernel<const COUNT: usize>(
     })
 }
 
+/// The same for a kernel with dtype parameters: the one of these that takes the arguments' dtypes is called.
+#[doc(hidden)]
+#[track_caller]
+pub fn call_kernel_of<const COUNT: usize>(
+    functions: &'static [&'static EmbeddedFunction],
+    arguments: &[&dyn KernelArgument],
+) -> [Tensor; COUNT] {
+    let location = Location::caller();
+    let error = match chosen(functions, arguments, location) {
+        Ok(function) => return call_kernel(function, arguments),
+        Err(error) => error.at(location),
+    };
+    std::array::from_fn(|_| Tensor::failed(error.clone()))
+}
+
+/// # Errors
+/// When none of the functions takes the arguments' dtypes.
+fn chosen(
+    functions: &'static [&'static EmbeddedFunction],
+    arguments: &[&dyn KernelArgument],
+    location: &'static Location<'static>,
+) -> Result<&'static EmbeddedFunction> {
+    let found: Vec<DType> = tensors(arguments, location)?.iter().map(Tensor::dtype).collect();
+    let mut taken = Vec::new();
+    for function in functions {
+        let wanted: Vec<DType> = function.get()?.signature().inputs.iter().map(|input| input.dtype).collect();
+        if wanted == found {
+            return Ok(function);
+        }
+        taken.push(list(&wanted));
+    }
+    let name = functions.first().map_or("uop", |function| function.name());
+    let message = format!("takes {}, found {}", taken.join(" or "), list(&found));
+    let error = tinyspec_ir::Error::new(ErrorKind::DType, name, message);
+    Err(error.help("cast an argument with `.cast(…)`, or name this dtype where the kernel declares its dtypes").into())
+}
+
+fn list(dtypes: &[DType]) -> String {
+    let names: Vec<&str> = dtypes.iter().map(|dtype| dtype.name()).collect();
+    format!("({})", names.join(", "))
+}
+
 /// # Errors
 /// When two arguments are on different devices. Values on tuples of devices are gathered.
 fn one_device(kernel: &str, arguments: &[&dyn KernelArgument]) -> Result<()> {

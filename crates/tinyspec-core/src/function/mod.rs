@@ -27,7 +27,7 @@ pub use embedded::{
     next_input,
 };
 #[doc(hidden)]
-pub use kernel::{KernelArgument, call_kernel, kernel_constant};
+pub use kernel::{KernelArgument, call_kernel, call_kernel_of, kernel_constant};
 #[doc(hidden)]
 pub use model_argument::push_model;
 pub use prepare::Prepared;

@@ -107,6 +107,11 @@ pub fn updating_payload() -> TokenStream {
     quote!(updating)
 }
 
+/// The payload for a kernel with dtype parameters, which a function cannot call: its graph has one dtype.
+pub fn generic_payload() -> TokenStream {
+    quote!(generic)
+}
+
 /// A callee's signature, unless it has mistakes.
 pub struct MaybeCallee(pub Option<Callee>);
 
@@ -146,6 +151,8 @@ pub enum Known {
     Model(Rc<ModelType>),
     /// A kernel that updates its arguments.
     Updating,
+    /// A kernel with dtype parameters.
+    Generic,
     /// An item with mistakes, which are reported there.
     Failed,
 }
@@ -155,6 +162,7 @@ impl Parse for Known {
         match input.parse::<Option<Ident>>()? {
             Some(word) if word == "model" => Ok(Known::Model(Rc::new(input.parse()?))),
             Some(word) if word == "updating" => Ok(Known::Updating),
+            Some(word) if word == "generic" => Ok(Known::Generic),
             Some(_) => Ok(Known::Failed),
             None => Ok(Known::Function(Box::new(input.parse()?))),
         }

@@ -15,26 +15,18 @@ use tinyspec_ir::kernel::WrittenKernel;
 use tinyspec_ir::signature::{Input, NamedDim, Signature};
 use tinyspec_ir::{Arg, Builder, DType, Dim, Graph, Location, NodeId, Result, Shape, ops};
 
-/// The items of one kernel. They are emitted without a graph too, so that callers get no second error.
-pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnostics) -> TokenStream {
-    let bytes = match traced.map(|traced| function(kernel, traced)) {
-        Some(Ok(function)) => function.encode(),
-        Some(Err(error)) => {
-            diagnostics.error(kernel.name.span(), format!("{}: {}", error.op(), error.message()));
-            vec![]
-        }
-        None => vec![],
-    };
+/// The items of one kernel, given for each choice of its dtypes. They are emitted without a graph too, so that callers
+/// get no second error.
+pub fn emit(variants: &[(&Kernel, Option<&Traced>)], diagnostics: &mut Diagnostics) -> TokenStream {
+    let &[(kernel, traced), ..] = variants else { return TokenStream::new() };
     let gradient = kernel.gradient.as_ref().map(|path| quote!(.with_gradient(#path::FUNCTION)));
     let (name, visibility, unlisted) = (&kernel.name, &kernel.visibility, editor::unlisted());
     let aside = editor::aside(name);
     let attributes = documentation::with(&kernel.attributes, &kernel.written, "");
-    let bytes = Literal::byte_string(&bytes);
+    let mut graphs = variants.iter().map(|&(kernel, traced)| embedded(kernel, traced, diagnostics));
+    let first = graphs.next();
+    let others: Vec<TokenStream> = graphs.collect();
     let constants = traced.map_or(&[][..], |traced| &traced.constants);
-    let values = constants.iter().map(|path| {
-        let span = path.segments.last().map_or_else(proc_macro2::Span::call_site, |segment| segment.ident.span());
-        quote_spanned!(span => ::tinyspec::__private::kernel_constant(#path))
-    });
     let mut parameters = Vec::new();
     let mut arguments = Vec::new();
     let mut updates = Vec::new();
@@ -82,21 +74,32 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
         results => quote!((#(#results),*)),
     };
     let result = if results.is_empty() { quote!() } else { result };
+    let (callee, of_each) = match others.as_slice() {
+        [] => (quote!(::tinyspec::__private::call_kernel), quote!(#aside::FUNCTION)),
+        _ => (quote!(::tinyspec::__private::call_kernel_of), quote!(#aside::OF_EACH_DTYPE)),
+    };
     let call = match kernel.parameters.iter().any(Parameter::is_refused) {
         true => quote!(::core::unreachable!()),
         false => quote! {
-            let [#(#written),*] = ::tinyspec::__private::call_kernel(#aside::FUNCTION, &[#(#arguments),*]);
+            let [#(#written),*] = #callee(#of_each, &[#(#arguments),*]);
             #(#assignments)*
             #result
         },
     };
     let unused = kernel.parameters.iter().any(Parameter::is_refused).then(|| quote!(#[allow(unused_variables)]));
-    let text = name.to_string();
+    let of_each = (!others.is_empty()).then(|| {
+        quote! {
+            #[doc(hidden)]
+            #unlisted
+            pub const OF_EACH_DTYPE: &'static [&'static ::tinyspec::__private::EmbeddedFunction] =
+                &[#aside::FUNCTION, #({ static KERNEL: ::tinyspec::__private::EmbeddedFunction = #others; &KERNEL }),*];
+        }
+    });
     let dims = constants.iter().enumerate().map(|(position, path)| {
         let name = format_ident!("DIM_{position}");
         quote!(#[doc(hidden)] #unlisted pub const #name: usize = (#path) as usize;)
     });
-    let (companion, reach) = (companion(kernel, traced), companion::reach(&kernel.visibility));
+    let (companion, reach) = (companion(kernel, traced, !others.is_empty()), companion::reach(&kernel.visibility));
     quote! {
         #attributes
         #[track_caller]
@@ -113,15 +116,37 @@ pub fn emit(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnost
         impl #aside {
             /// The graph of a call.
             pub const FUNCTION: &'static ::tinyspec::__private::EmbeddedFunction = {
-                static KERNEL: ::tinyspec::__private::EmbeddedFunction = ::tinyspec::__private::EmbeddedFunction::new(
-                    #text, #bytes, ::core::file!(), &[], || ::std::vec![#(#values),*], |_, _, _| ::std::vec![],
-                ) #gradient;
+                static KERNEL: ::tinyspec::__private::EmbeddedFunction = #first #gradient;
                 &KERNEL
             };
+            #of_each
             #(#dims)*
         }
 
         #companion
+    }
+}
+
+/// The static's value for one kernel.
+fn embedded(kernel: &Kernel, traced: Option<&Traced>, diagnostics: &mut Diagnostics) -> TokenStream {
+    let bytes = match traced.map(|traced| function(kernel, traced)) {
+        Some(Ok(function)) => function.encode(),
+        Some(Err(error)) => {
+            diagnostics.error(kernel.name.span(), format!("{}: {}", error.op(), error.message()));
+            vec![]
+        }
+        None => vec![],
+    };
+    let (text, bytes) = (kernel.name.to_string(), Literal::byte_string(&bytes));
+    let constants = traced.map_or(&[][..], |traced| &traced.constants);
+    let values = constants.iter().map(|path| {
+        let span = path.segments.last().map_or_else(proc_macro2::Span::call_site, |segment| segment.ident.span());
+        quote_spanned!(span => ::tinyspec::__private::kernel_constant(#path))
+    });
+    quote! {
+        ::tinyspec::__private::EmbeddedFunction::new(
+            #text, #bytes, ::core::file!(), &[], || ::std::vec![#(#values),*], |_, _, _| ::std::vec![],
+        )
     }
 }
 
@@ -149,8 +174,9 @@ pub fn rust_type(dtype: DType) -> Option<TokenStream> {
 }
 
 /// The companion for `#[function]`s that call the kernel.
-fn companion(kernel: &Kernel, traced: Option<&Traced>) -> TokenStream {
+fn companion(kernel: &Kernel, traced: Option<&Traced>, has_dtypes: bool) -> TokenStream {
     let payload = match traced {
+        Some(_) if has_dtypes => companion::generic_payload(),
         Some(traced)
             if kernel.parameters.iter().all(|parameter| !matches!(parameter.kind, ParameterKind::Updated(_))) =>
         {

@@ -2,6 +2,7 @@
 //! explanation.
 
 mod brackets;
+mod dtypes;
 mod expression;
 mod helper;
 mod mend;
@@ -12,6 +13,7 @@ use super::emit::rust_type;
 use super::syntax::*;
 use crate::diagnostics::{Diagnostics, Place as At};
 use crate::documentation;
+pub use dtypes::{Variant, head as generic_head, variants};
 pub use expression::NO_REFERENCES;
 pub use helper::helper;
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};

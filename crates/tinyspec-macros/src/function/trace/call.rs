@@ -86,6 +86,14 @@ impl Tracer<'_> {
                     self.diagnostics.error_instead_of_rustc(whole, Place::of(&path), message);
                     Value::Wrong
                 }
+                Some((_, Some(Known::Generic))) => {
+                    self.arguments(&call.args);
+                    let message = format!(
+                        "`{text}` is a kernel of several dtypes, and a #[function] has one: write the kernel for it, as in `Global<f32, N>`"
+                    );
+                    self.diagnostics.error_instead_of_rustc(whole, Place::of(&path), message);
+                    Value::Wrong
+                }
                 // Its signature comes with the next expansion, or has mistakes.
                 Some(_) => {
                     self.waits = true;

@@ -4,15 +4,15 @@
 use super::brackets;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-fn is_mark(token: Option<&TokenTree>, mark: char) -> bool {
+pub fn is_mark(token: Option<&TokenTree>, mark: char) -> bool {
     matches!(token, Some(TokenTree::Punct(found)) if found.as_char() == mark)
 }
 
-fn is_group(token: Option<&TokenTree>, delimiter: Delimiter) -> bool {
+pub fn is_group(token: Option<&TokenTree>, delimiter: Delimiter) -> bool {
     matches!(token, Some(TokenTree::Group(group)) if group.delimiter() == delimiter)
 }
 
-fn is_word(token: Option<&TokenTree>, words: &[&str]) -> bool {
+pub fn is_word(token: Option<&TokenTree>, words: &[&str]) -> bool {
     matches!(token, Some(TokenTree::Ident(word)) if words.iter().any(|known| word == known))
 }
 
@@ -51,7 +51,7 @@ pub fn is_helper(tokens: &TokenStream) -> bool {
     is_number && !body.first().is_some_and(|body| mentions(body, "global"))
 }
 
-fn mentions(token: &TokenTree, word: &str) -> bool {
+pub fn mentions(token: &TokenTree, word: &str) -> bool {
     match token {
         TokenTree::Ident(found) => found == word,
         TokenTree::Group(group) => group.stream().into_iter().any(|token| mentions(&token, word)),

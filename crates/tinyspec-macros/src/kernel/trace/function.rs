@@ -80,7 +80,7 @@ impl Tracer<'_> {
             self.error(at, format!("the sizes of `{buffer}` are the dims of its type: write their names, such as `N`"));
             return None;
         }
-        if let Some(helper) = self.helper(name) {
+        if let Some(helper) = self.helper(name, arguments) {
             return self.inlined(helper, arguments, at);
         }
         let is_refused = matches!(self.lookup(&text), Some(Binding::Wrong));

@@ -32,17 +32,42 @@ impl Binding {
 }
 
 impl<'a> Tracer<'a> {
-    pub fn helper(&mut self, name: &Ident) -> Option<&'a Helper> {
-        let found = self.helpers.iter().find(|helper| helper.name == *name).copied();
-        found.inspect(|_| {
-            self.called.insert(name.to_string());
-        })
+    /// The function of this name; of one with dtype parameters, that of the arguments' dtypes.
+    pub fn helper(&mut self, name: &Ident, arguments: &[Expr]) -> Option<&'a Helper> {
+        let found: Vec<&'a Helper> = self.helpers.iter().filter(|helper| helper.name == *name).copied().collect();
+        let &first = found.first()?;
+        self.called.insert(name.to_string());
+        if found.len() == 1 {
+            return Some(first);
+        }
+        let dtypes: Vec<Option<DType>> = arguments.iter().map(|argument| self.dtype_of(argument)).collect();
+        let fits = |helper: &&&Helper| {
+            let mut pairs = helper.parameters.iter().zip(&dtypes);
+            pairs.all(|(parameter, dtype)| dtype.is_none_or(|dtype| dtype == parameter.dtype))
+        };
+        Some(found.iter().find(fits).copied().unwrap_or(first))
+    }
+
+    /// The dtype of an argument; a literal has none.
+    fn dtype_of(&mut self, argument: &Expr) -> Option<DType> {
+        let (ExprKind::Name(buffer) | ExprKind::Reference { buffer, .. }) = &argument.kind else {
+            let value = self.expression(argument);
+            return self.dtype(value);
+        };
+        match (self.view(buffer), self.lookup(&buffer.to_string())) {
+            (Some(view), _) => Some(self.graph.dtype(self.memories[view.memory].node)),
+            (None, Some(Binding::Registers { first: number, .. } | Binding::Variable(number))) => {
+                self.dtype(self.variables[*number].value)
+            }
+            (None, Some(Binding::Index(node) | Binding::Scalar(node))) => Some(self.graph.dtype(*node)),
+            _ => None,
+        }
     }
 
     /// A call whose value is not used.
     pub fn call_statement(&mut self, call: &Expr) {
         if let ExprKind::Call(name, arguments) = &call.kind
-            && let Some(helper) = self.helper(name)
+            && let Some(helper) = self.helper(name, arguments)
             && (helper.result.is_none() || helper.changes_buffers())
         {
             self.traced_call(helper, arguments, call.at);
