@@ -2,6 +2,7 @@
 
 mod apart;
 mod atomic;
+mod bounded;
 mod calls;
 mod carried;
 mod custom;

@@ -1,6 +1,7 @@
 //! Parses the tokens of `uop!` into [`syntax`](super::syntax). Rust that kernels do not have is refused with an
 //! explanation.
 
+mod at_most;
 mod brackets;
 mod dtypes;
 mod expression;

@@ -120,8 +120,8 @@ pub enum Statement {
     Declare { name: Ident, local: bool, dtype: DType, dims: Vec<Expr>, at: At },
     /// `place = value;`, `place += value;`
     Assign { place: Place, op: Option<BinaryOp>, value: Expr, at: At },
-    /// `for variable in kind(start..end) { body }`
-    For { variable: Ident, kind: LoopKind, start: Option<Expr>, end: Expr, body: Block, at: At },
+    /// `for variable in kind(start..end, at most most) { body }`
+    For { variable: Ident, kind: LoopKind, trips: Trips, body: Block, at: At },
     /// `if condition { then } else { otherwise }`
     If { condition: Expr, then: Block, otherwise: Option<Block> },
     /// `{ … }`
@@ -134,6 +134,15 @@ pub enum Statement {
     Call(Expr),
     /// `atomic_add(&mut place, value);`
     AtomicAdd { place: Place, value: Expr, at: At },
+}
+
+/// `start..end, at most most`
+#[derive(Clone)]
+pub struct Trips {
+    pub start: Option<Expr>,
+    pub end: Expr,
+    /// The declared maximum of their number.
+    pub most: Option<Expr>,
 }
 
 /// How the iterations of a loop run.
@@ -333,8 +342,8 @@ impl Statement {
                 place(to, visit);
                 value.walk(visit);
             }
-            Statement::For { start, end, .. } => {
-                start.iter().for_each(|start| start.walk(visit));
+            Statement::For { trips: Trips { start, end, most }, .. } => {
+                start.iter().chain(most).for_each(|bound| bound.walk(visit));
                 end.walk(visit);
             }
             Statement::If { condition, .. } => condition.walk(visit),

@@ -1,7 +1,7 @@
 //! Finds where kernels, parameters and bodies begin and end by tokens alone, so that a mistake in one does not hide
 //! others.
 
-use super::brackets;
+use super::{at_most, brackets};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 pub fn is_mark(token: Option<&TokenTree>, mark: char) -> bool {
@@ -18,7 +18,7 @@ pub fn is_word(token: Option<&TokenTree>, words: &[&str]) -> bool {
 
 /// The tokens of each kernel of a `uop!`, which begins with what precedes its `fn`.
 pub fn kernels(tokens: TokenStream) -> Vec<TokenStream> {
-    let tokens: Vec<TokenTree> = brackets::join(tokens).into_iter().collect();
+    let tokens: Vec<TokenTree> = at_most::read(brackets::join(tokens)).into_iter().collect();
     let is_function = |at: &usize| is_word(tokens.get(*at), &["fn"]);
     let mut starts: Vec<usize> = (0..tokens.len()).filter(is_function).map(|at| start(&tokens, at)).collect();
     match starts.first_mut() {

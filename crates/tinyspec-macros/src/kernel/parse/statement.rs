@@ -1,5 +1,6 @@
 //! Statements of a kernel.
 
+use super::at_most::AT_MOST;
 use super::expression::{NO_MACROS, binary_op, element, expression};
 use super::{buffer_type, dtype_of};
 use crate::diagnostics::{Diagnostics, Place as At};
@@ -209,10 +210,10 @@ fn each(each: &syn::ExprForLoop, diagnostics: &mut Diagnostics) -> Option<Statem
     };
     let at = At::of(&each.expr);
     let kinds = "global, local, serial, reduce or unroll";
-    let (name, argument) = match &*each.expr {
-        syn::Expr::Call(call) if call.args.len() == 1 => match &*call.func {
+    let (name, argument, most) = match &*each.expr {
+        syn::Expr::Call(call) if call.args.len() == 1 || most(call).is_some() => match &*call.func {
             syn::Expr::Path(path) if path.path.get_ident().is_some() => {
-                (path.path.get_ident().cloned()?, &call.args[0])
+                (path.path.get_ident().cloned()?, &call.args[0], most(call))
             }
             _ => {
                 diagnostics.error(at, format!("a loop needs its kind: {kinds}, as in `serial(n)`"));
@@ -249,5 +250,16 @@ fn each(each: &syn::ExprForLoop, diagnostics: &mut Diagnostics) -> Option<Statem
         }
         other => (None, expression(other, diagnostics)?),
     };
-    Some(Statement::For { variable, kind, start, end, body, at })
+    let most = match most {
+        Some(most) => Some(expression(most, diagnostics)?),
+        None => None,
+    };
+    Some(Statement::For { variable, kind, trips: Trips { start, end, most }, body, at })
+}
+
+/// The `N` of `serial(n, at most N)`.
+fn most(call: &syn::ExprCall) -> Option<&syn::Expr> {
+    let [_, syn::Expr::Call(bound)] = call.args.iter().collect::<Vec<_>>()[..] else { return None };
+    let is_bound = matches!(&*bound.func, syn::Expr::Path(path) if path.path.is_ident(AT_MOST));
+    bound.args.first().filter(|_| is_bound && bound.args.len() == 1)
 }

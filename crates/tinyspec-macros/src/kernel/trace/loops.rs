@@ -32,27 +32,46 @@ pub struct Bounds {
     pub is_wrong: bool,
 }
 
+/// What the bounds of a loop may be made of.
+#[derive(Clone, Copy)]
+enum Made {
+    /// Numbers, dims and constants.
+    OfSizes,
+    /// Those, and variables of the loops around it.
+    OfLoops,
+    /// Those, as a declared maximum.
+    Maximum,
+    /// Anything, under a declared maximum.
+    OfData,
+}
+
+impl Made {
+    fn of(parallel: bool) -> Made {
+        if parallel { Made::OfSizes } else { Made::OfLoops }
+    }
+}
+
 /// The most nodes of a kernel in which loops are unrolled.
 const LARGEST: usize = 1 << 16;
 /// The most iterations of an unrolled loop.
 const UNROLLED: i128 = 64;
 
 impl Tracer<'_> {
-    pub fn each(&mut self, variable: &Ident, kind: LoopKind, start: Option<&Expr>, end: &Expr, body: &Block, at: At) {
+    pub fn each(&mut self, variable: &Ident, kind: LoopKind, trips: &Trips, body: &Block, at: At) {
         if let Err(message) = self.may_open(kind) {
             self.error(at, message);
             return;
         }
         if kind == LoopKind::Unroll {
-            return self.unrolled(variable, start, end, &mut |tracer| tracer.block(body));
+            return self.unrolled(variable, trips, &mut |tracer| tracer.block(body));
         }
         if kind == LoopKind::Local && body.statements.iter().any(Statement::has_barrier) {
-            return self.phases(variable, start, end, body);
+            return self.phases(variable, trips, body);
         }
         if kind == LoopKind::Global {
             self.check_nest(body);
         }
-        let bounds = self.bounds(start, end, kind.is_parallel());
+        let bounds = self.bounds(trips, kind.is_parallel());
         self.open(kind, bounds, variable, &body.assigned());
         self.block(body);
         self.close(at);
@@ -126,42 +145,66 @@ impl Tracer<'_> {
     }
 
     /// The trip count and the first value.
-    pub fn bounds(&mut self, start: Option<&Expr>, end: &Expr, parallel: bool) -> Bounds {
-        match self.try_bounds(start, end, parallel) {
+    pub fn bounds(&mut self, trips: &Trips, parallel: bool) -> Bounds {
+        match self.try_bounds(trips, parallel) {
             Some((trips, first)) => Bounds { trips, first, is_wrong: false },
             None => {
-                self.lost(end.at);
+                self.lost(trips.end.at);
                 Bounds { trips: self.graph.index(1), first: None, is_wrong: true }
             }
         }
     }
 
-    fn try_bounds(&mut self, start: Option<&Expr>, end: &Expr, parallel: bool) -> Option<(NodeId, Option<NodeId>)> {
-        let value = self.expression(end);
-        let end_node = self.index(value, end.at).filter(|&node| self.may_bound(node, end.at, parallel));
-        let Some(start) = start else { return Some((end_node?, None)) };
-        let value = self.expression(start);
-        let first = self.index(value, start.at).filter(|&node| self.may_bound(node, start.at, parallel))?;
-        if self.graph.as_int(first) == Some(0) {
-            return Some((end_node?, None));
+    fn try_bounds(&mut self, trips: &Trips, parallel: bool) -> Option<(NodeId, Option<NodeId>)> {
+        let Trips { start, end, most } = trips;
+        if let (Some(most), true) = (most, parallel) {
+            let message = "`at most` is for `serial` and `reduce` loops: run over all members, and put an `if` inside";
+            self.error(most.at, message);
+            return None;
         }
-        let minus = self.index_binary(BinaryOp::Sub, end_node?, first)?;
-        Some((minus, Some(first)))
+        let made = if most.is_some() { Made::OfData } else { Made::of(parallel) };
+        let most = most.as_ref().map(|most| self.bound(most, Made::Maximum));
+        let end_node = self.bound(end, made);
+        let Some(start) = start else { return Some((self.no_more(end_node?, most)?, None)) };
+        let first = self.bound(start, made)?;
+        if self.graph.as_int(first) == Some(0) {
+            return Some((self.no_more(end_node?, most)?, None));
+        }
+        let count = self.index_binary(BinaryOp::Sub, end_node?, first)?;
+        Some((self.no_more(count, most)?, Some(first)))
     }
 
-    /// Bounds of parallel loops must be known before the kernel runs; those of others may depend on enclosing loops.
-    fn may_bound(&mut self, bound: NodeId, at: At, parallel: bool) -> bool {
+    fn bound(&mut self, bound: &Expr, made: Made) -> Option<NodeId> {
+        let value = self.expression(bound);
+        self.index(value, bound.at).filter(|&node| self.may_bound(node, bound.at, made))
+    }
+
+    /// The count, limited by a maximum. `most` is `Some(None)` if its mistake is reported already.
+    fn no_more(&mut self, count: NodeId, most: Option<Option<NodeId>>) -> Option<NodeId> {
+        let Some(most) = most else { return Some(count) };
+        let most = most?;
+        let less = self.graph.alu(Op::CmpLt, &[count, most]).ok()?;
+        self.graph.alu(Op::Where, &[less, count, most]).ok()
+    }
+
+    /// Bounds of parallel loops must be known before the kernel runs; those of others may depend on enclosing loops, and
+    /// under a declared maximum on data.
+    fn may_bound(&mut self, bound: NodeId, at: At, made: Made) -> bool {
         if self.graph.props(bound).value.is_some() {
             return true;
         }
         let reads = self.graph.reachable(&[bound]).into_iter().any(|node| self.graph.op(node) == Op::Load);
-        if !parallel && !reads {
-            return true;
-        }
-        let made = if parallel { "numbers, dims and constants" } else { "numbers, dims, constants and loop variables" };
-        let message = format!(
-            "the bounds of this loop are made of {made}: run over all of them, and put an `if` inside the loop"
-        );
+        let message = match made {
+            Made::OfData => return true,
+            Made::OfLoops | Made::Maximum if !reads => return true,
+            Made::OfSizes => {
+                "the bounds of this loop are made of numbers, dims and constants: run over all of them, and put an `if` inside the loop"
+            }
+            Made::Maximum => {
+                "the declared maximum of a loop does not depend on data: it is a number, a dim or a constant"
+            }
+            Made::OfLoops => "a loop whose bounds depend on data has a declared maximum: `serial(n[i], at most N)`",
+        };
         self.error(at, message);
         false
     }
@@ -288,7 +331,13 @@ impl Tracer<'_> {
     }
 
     /// Traces a copy of the body for each iteration.
-    pub fn unrolled(&mut self, variable: &Ident, start: Option<&Expr>, end: &Expr, body: &mut dyn FnMut(&mut Self)) {
+    pub fn unrolled(&mut self, variable: &Ident, trips: &Trips, body: &mut dyn FnMut(&mut Self)) {
+        let Trips { start, end, most } = trips;
+        if let Some(most) = most {
+            let message = "`at most` is for `serial` and `reduce` loops: an unroll loop has a number of trips that is written here";
+            self.error(most.at, message);
+            return self.for_its_mistakes(variable, body);
+        }
         let mut number = |bound: &Expr| {
             let value = self.expression(bound);
             let known = match value {
@@ -301,14 +350,9 @@ impl Tracer<'_> {
             }
             known
         };
-        let first = start.map_or(Some(0), &mut number);
+        let first = start.as_ref().map_or(Some(0), &mut number);
         let (Some(first), Some(end_value)) = (first, number(end)) else {
-            // Once, for its mistakes.
-            self.scopes.push(Default::default());
-            self.bind(variable, Binding::Wrong);
-            body(self);
-            self.scopes.pop();
-            return;
+            return self.for_its_mistakes(variable, body);
         };
         if end_value - first > UNROLLED {
             let message =
@@ -325,5 +369,13 @@ impl Tracer<'_> {
             body(self);
             self.scopes.pop();
         }
+    }
+
+    /// Traces the body of an unroll loop once.
+    fn for_its_mistakes(&mut self, variable: &Ident, body: &mut dyn FnMut(&mut Self)) {
+        self.scopes.push(Default::default());
+        self.bind(variable, Binding::Wrong);
+        body(self);
+        self.scopes.pop();
     }
 }

@@ -17,18 +17,18 @@ struct Nest<'a> {
 }
 
 impl Tracer<'_> {
-    pub fn phases(&mut self, variable: &Ident, start: Option<&Expr>, end: &Expr, body: &Block) {
+    pub fn phases(&mut self, variable: &Ident, trips: &Trips, body: &Block) {
         let mut nest = Nest { loops: vec![] };
-        let (mut variable, mut start, mut end, mut body) = (variable, start, end, body);
+        let (mut variable, mut trips, mut body) = (variable, trips, body);
         loop {
-            let bounds = self.bounds(start, end, true);
+            let bounds = self.bounds(trips, true);
             nest.loops.push((variable, bounds));
-            let [Statement::For { variable: inner, kind: LoopKind::Local, start: from, end: to, body: inside, .. }] =
+            let [Statement::For { variable: inner, kind: LoopKind::Local, trips: of_inner, body: inside, .. }] =
                 body.statements.as_slice()
             else {
                 break;
             };
-            (variable, start, end, body) = (inner, from.as_ref(), to, inside);
+            (variable, trips, body) = (inner, of_inner, inside);
         }
         self.scopes.push(HashMap::new());
         self.phased(&nest, &body.statements, &[]);
@@ -53,14 +53,14 @@ impl Tracer<'_> {
             needed.extend_from_slice(later);
             match statement {
                 Statement::Barrier(_) => {}
-                Statement::For { kind: LoopKind::Serial, variable, start, end, body, at } => {
-                    let bounds = self.bounds(start.as_ref(), end, false);
+                Statement::For { kind: LoopKind::Serial, variable, trips, body, at } => {
+                    let bounds = self.bounds(trips, false);
                     self.open(LoopKind::Serial, bounds, variable, &[]);
                     self.phased(nest, &body.statements, &needed);
                     self.close(*at);
                 }
-                Statement::For { kind: LoopKind::Unroll, variable, start, end, body, .. } => {
-                    self.unrolled(variable, start.as_ref(), end, &mut |tracer| {
+                Statement::For { kind: LoopKind::Unroll, variable, trips, body, .. } => {
+                    self.unrolled(variable, trips, &mut |tracer| {
                         tracer.phased(nest, &body.statements, &needed);
                         tracer.barrier();
                     });

@@ -36,9 +36,7 @@ impl Tracer<'_> {
                 }
             }
             Statement::Assign { place, op, value, at } => self.assign(place, *op, value, *at),
-            Statement::For { variable, kind, start, end, body, at } => {
-                self.each(variable, *kind, start.as_ref(), end, body, *at);
-            }
+            Statement::For { variable, kind, trips, body, at } => self.each(variable, *kind, trips, body, *at),
             Statement::If { condition, then, otherwise } => self.branch(condition, then, otherwise.as_ref()),
             Statement::Block(inner) => self.block(inner),
             Statement::Unsafe(inner) => {
