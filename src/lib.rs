@@ -181,7 +181,8 @@ pub use tinyspec_macros::function;
 /// or block that contains a barrier begins and ends. `serial(n)` runs in order. `reduce(n)` runs in any order, so it may only
 /// accumulate (`+=`, `-=`, `*=`, `v = max(v, …)`, `min`). `unroll(4)` repeats its body. All of them also take `start..end`.
 /// The bounds of `serial` and `reduce` may depend on data under a declared maximum: `serial(starts[i]..starts[i + 1], at most N)` has no more
-/// than `N` trips, and none if its end is not above its start.
+/// than `N` trips, and none if its end is not above its start. `break` leaves a `serial` loop, `continue` ends a trip of any loop, and
+/// `while x < y, at most n { … }` is a `serial` loop of at most `n` trips. A loop that was left takes hardly more time.
 ///
 /// **Values.** `x[i, j]` is an element, `x.get([i, j], 0.0)` an element with a default outside the buffer. There are `let`,
 /// `let mut`, `if` as a statement and as a value, and `as`. Indices are 64-bit integers with floored `/` and `%`, and an index that

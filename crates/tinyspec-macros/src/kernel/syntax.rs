@@ -121,7 +121,7 @@ pub enum Statement {
     /// `place = value;`, `place += value;`
     Assign { place: Place, op: Option<BinaryOp>, value: Expr, at: At },
     /// `for variable in kind(start..end, at most most) { body }`
-    For { variable: Ident, kind: LoopKind, trips: Trips, body: Block, at: At },
+    For { variable: Ident, kind: LoopKind, trips: Box<Trips>, body: Block, at: At },
     /// `if condition { then } else { otherwise }`
     If { condition: Expr, then: Block, otherwise: Option<Block> },
     /// `{ … }`
@@ -130,6 +130,10 @@ pub enum Statement {
     Unsafe(Block),
     /// `barrier();`
     Barrier(At),
+    /// `break;`
+    Break(At),
+    /// `continue;`
+    Continue(At),
     /// A call whose value is not used.
     Call(Expr),
     /// `atomic_add(&mut place, value);`
@@ -321,6 +325,27 @@ impl Statement {
         }
     }
 
+    /// Calls `visit` for each `break` and `continue` of the loop around this statement, and whether it is a `break`.
+    pub fn exits(&self, visit: &mut dyn FnMut(At, bool)) {
+        match self {
+            Statement::Break(at) => visit(*at, true),
+            Statement::Continue(at) => visit(*at, false),
+            Statement::If { then, otherwise, .. } => {
+                then.exits(visit);
+                otherwise.iter().for_each(|block| block.exits(visit));
+            }
+            Statement::Block(block) | Statement::Unsafe(block) => block.exits(visit),
+            _ => {}
+        }
+    }
+
+    /// Whether a `break` or `continue` in it may skip what follows.
+    pub fn may_exit(&self) -> bool {
+        let mut found = false;
+        self.exits(&mut |_, _| found = true);
+        found
+    }
+
     /// Whether it contains a barrier.
     pub fn has_barrier(&self) -> bool {
         let mut found = false;
@@ -342,18 +367,36 @@ impl Statement {
                 place(to, visit);
                 value.walk(visit);
             }
-            Statement::For { trips: Trips { start, end, most }, .. } => {
+            Statement::For { trips, .. } => {
+                let Trips { start, end, most } = &**trips;
                 start.iter().chain(most).for_each(|bound| bound.walk(visit));
                 end.walk(visit);
             }
             Statement::If { condition, .. } => condition.walk(visit),
             Statement::Call(call) => call.walk(visit),
-            Statement::Refused(_) | Statement::Block(_) | Statement::Unsafe(_) | Statement::Barrier(_) => {}
+            Statement::Refused(_)
+            | Statement::Block(_)
+            | Statement::Unsafe(_)
+            | Statement::Barrier(_)
+            | Statement::Break(_)
+            | Statement::Continue(_) => {}
         }
     }
 }
 
 impl Block {
+    /// As [`Statement::exits`].
+    pub fn exits(&self, visit: &mut dyn FnMut(At, bool)) {
+        self.statements.iter().for_each(|statement| statement.exits(visit));
+    }
+
+    /// Whether a `break` in it ends the loop of which it is the body.
+    pub fn breaks(&self) -> bool {
+        let mut found = false;
+        self.exits(&mut |_, is_break| found |= is_break);
+        found
+    }
+
     pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Statement)) {
         self.statements.iter().for_each(|statement| statement.walk(visit));
     }

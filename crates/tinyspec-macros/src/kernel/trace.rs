@@ -6,6 +6,7 @@
 
 mod arithmetic;
 mod effects;
+mod exits;
 mod expression;
 mod function;
 mod inline;
@@ -111,6 +112,10 @@ struct Tracer<'a> {
     variables: Vec<Variable>,
     memories: Vec<Memory>,
     loops: Vec<OpenLoop>,
+    /// The `break`s and `continue`s of the loops whose bodies are being traced.
+    exits: Vec<exits::Exits>,
+    /// The Ends of loops of 0 or 1 trips that are all of what the loops around them do.
+    once: HashSet<NodeId>,
     /// Conditions that hold here.
     gates: Vec<NodeId>,
     /// Effects outside all loops.
@@ -210,6 +215,8 @@ impl<'a> Tracer<'a> {
             variables: vec![],
             memories: vec![],
             loops: vec![],
+            exits: vec![],
+            once: HashSet::new(),
             gates: vec![],
             effects: vec![],
             places: HashMap::new(),

@@ -4,6 +4,7 @@
 mod bind;
 mod cover;
 mod flatten;
+mod leave;
 mod schedule;
 mod vectorize;
 
@@ -48,7 +49,8 @@ pub(crate) fn specialise(code: &[u8], dims: &[i64]) -> Result<Specialised> {
     if cfg!(debug_assertions) || profile::verifies() {
         verify::hand_written(&kernel)?;
     }
-    let (graph, sink) = bind::bind(&kernel, dims)?;
+    let (mut graph, sink) = bind::bind(&kernel, dims)?;
+    let sink = leave::leave(&mut graph, sink)?;
     let (mut graph, sink) = flatten::flatten(&graph, sink)?;
     let (sink, before) = cover::separate(&mut graph, sink, &kernel)?;
     let sink = schedule::schedule(&mut graph, sink)?;

@@ -44,7 +44,7 @@ pub(crate) fn vectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> Res
 }
 
 /// Nodes that waited for a loop that was cut wait for the resulting loops.
-fn wait_for_loops(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+pub(super) fn wait_for_loops(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     let mut new: FxHashMap<NodeId, NodeId> = FxHashMap::default();
     for node in graph.reachable(&[sink]) {
         let mut sources: Vec<NodeId> = Vec::new();

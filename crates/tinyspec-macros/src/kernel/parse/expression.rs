@@ -116,7 +116,7 @@ fn refusal(expr: &syn::Expr) -> &'static str {
         syn::Expr::Let(_) => "a kernel has no patterns: a condition is a bool",
         syn::Expr::Assign(_) => "an assignment is a statement of its own",
         syn::Expr::Return(_) | syn::Expr::Break(_) | syn::Expr::Continue(_) => {
-            "a loop of a kernel runs to its end: put what should not run into an `if`"
+            "this has no value: it is a statement of its own"
         }
         _ => "this is not an expression of a kernel, which computes with numbers, variables and elements of buffers",
     }

@@ -167,12 +167,21 @@ fn effect(expr: &syn::Expr, diagnostics: &mut Diagnostics) -> Option<Statement> 
             }
         }
         syn::Expr::MethodCall(_) => expression(expr, diagnostics).map(Statement::Call),
-        syn::Expr::While(_) | syn::Expr::Loop(_) => {
-            refuse(at, "the number of trips of a loop is known before it starts: `for i in serial(n)`", diagnostics)
+        syn::Expr::While(each) => self::each_while(each, at, diagnostics),
+        syn::Expr::Loop(_) => {
+            let message = "a loop of a kernel has a declared maximum: `while x < y, at most n { … }`, or `for i in serial(n)` with `break`";
+            refuse(at, message, diagnostics)
         }
-        syn::Expr::Return(_) | syn::Expr::Break(_) | syn::Expr::Continue(_) => {
-            refuse(at, "a loop of a kernel runs to its end: put what should not run into an `if`", diagnostics)
+        syn::Expr::Break(exit) if exit.label.is_none() && exit.expr.is_none() => Some(Statement::Break(at)),
+        syn::Expr::Continue(exit) if exit.label.is_none() => Some(Statement::Continue(at)),
+        syn::Expr::Break(_) | syn::Expr::Continue(_) => {
+            refuse(at, "`break` and `continue` stand alone, and mean the innermost loop", diagnostics)
         }
+        syn::Expr::Return(_) => refuse(
+            at,
+            "a kernel runs to its end: put what should not run into an `if`, or leave a loop with `break`",
+            diagnostics,
+        ),
         syn::Expr::Match(_) => refuse(at, "a kernel has no `match`: write `if … { … } else { … }`", diagnostics),
         syn::Expr::Macro(_) => refuse(at, NO_MACROS, diagnostics),
         _ => refuse(at, NOT_USED, diagnostics),
@@ -254,12 +263,39 @@ fn each(each: &syn::ExprForLoop, diagnostics: &mut Diagnostics) -> Option<Statem
         Some(most) => Some(expression(most, diagnostics)?),
         None => None,
     };
-    Some(Statement::For { variable, kind, trips: Trips { start, end, most }, body, at })
+    Some(Statement::For { variable, kind, trips: Box::new(Trips { start, end, most }), body, at })
+}
+
+/// `while condition, at most n { … }`: a serial loop that a `break` ends where the condition is false.
+fn each_while(each: &syn::ExprWhile, at: At, diagnostics: &mut Diagnostics) -> Option<Statement> {
+    let body = block(&each.body, diagnostics);
+    let (condition, most) = match &*each.cond {
+        syn::Expr::Call(call) if call.args.len() == 2 && is_at_most(&call.func) => (&call.args[0], &call.args[1]),
+        _ => {
+            let at = At::of(&each.while_token).to(At::of(&each.cond));
+            return refuse(
+                at,
+                "a loop of a kernel has a declared maximum: `while x < y, at most n { … }`",
+                diagnostics,
+            );
+        }
+    };
+    let (condition, most) = (expression(condition, diagnostics), expression(most, diagnostics));
+    let otherwise = Some(Block { statements: vec![Statement::Break(at)], at });
+    let inside =
+        Block { at: body.at, statements: vec![Statement::If { condition: condition?, then: body, otherwise }] };
+    let most = most?;
+    let trips = Box::new(Trips { start: None, end: most.clone(), most: Some(most) });
+    let variable = Ident::new("_", each.while_token.span);
+    Some(Statement::For { variable, kind: LoopKind::Serial, trips, body: inside, at: At::of(&each.while_token) })
+}
+
+fn is_at_most(function: &syn::Expr) -> bool {
+    matches!(function, syn::Expr::Path(path) if path.path.is_ident(AT_MOST))
 }
 
 /// The `N` of `serial(n, at most N)`.
 fn most(call: &syn::ExprCall) -> Option<&syn::Expr> {
     let [_, syn::Expr::Call(bound)] = call.args.iter().collect::<Vec<_>>()[..] else { return None };
-    let is_bound = matches!(&*bound.func, syn::Expr::Path(path) if path.path.is_ident(AT_MOST));
-    bound.args.first().filter(|_| is_bound && bound.args.len() == 1)
+    bound.args.first().filter(|_| is_at_most(&bound.func) && bound.args.len() == 1)
 }

@@ -137,7 +137,8 @@ impl Tracer<'_> {
             true => !told.contains(&range) && (counts && *written || self.may_be_empty(range)),
             false => *written,
         };
-        let loops: Vec<NodeId> = self.loops.iter().filter_map(|open| open.range).filter(waits).collect();
+        let mut loops: Vec<NodeId> = self.loops.iter().filter_map(|open| open.range).filter(waits).collect();
+        loops.extend(self.once_loops(&inside).filter(|range| !loops.contains(range)).collect::<Vec<_>>());
         let mut sources = vec![*node];
         sources.extend(after);
         sources.extend(loops);
@@ -151,6 +152,13 @@ impl Tracer<'_> {
         let mut sources = vec![buffer];
         sources.extend(indices);
         self.graph.add(Op::Index, &sources, Arg::None).ok()
+    }
+
+    /// For an access that differs in the trips of a loop with a `break`, the loop inside that skips the trips after it.
+    fn once_loops<'t>(&'t self, inside: &'t HashSet<NodeId>) -> impl Iterator<Item = NodeId> + 't {
+        let pairs = self.loops.windows(2).filter(|pair| pair[1].is_once);
+        let differs = |range: &Option<NodeId>| range.is_some_and(|range| inside.contains(&range));
+        pairs.filter(move |pair| differs(&pair[0].range) && !differs(&pair[1].range)).filter_map(|pair| pair[1].range)
     }
 
     /// The loops on which an index depends whatever the dims turn out to be. A quotient or a condition may fold to a

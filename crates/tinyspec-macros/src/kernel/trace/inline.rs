@@ -122,6 +122,8 @@ impl<'a> Tracer<'a> {
         }
         let outer = std::mem::replace(&mut self.scopes, vec![scope]);
         let unsafe_depth = std::mem::take(&mut self.unsafe_depth);
+        // A `break` in a function leaves a loop of its own.
+        let exits = std::mem::take(&mut self.exits);
         self.calls.push((helper.name.to_string(), at));
         self.statements(&helper.body.statements);
         let value = helper.value.as_ref().zip(helper.result).map(|(value, (dtype, _))| {
@@ -130,6 +132,7 @@ impl<'a> Tracer<'a> {
         });
         self.calls.pop();
         self.unsafe_depth = unsafe_depth;
+        self.exits = exits;
         self.scopes = outer;
         value
     }

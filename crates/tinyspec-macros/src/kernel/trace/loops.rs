@@ -19,6 +19,8 @@ pub struct OpenLoop {
     /// The number of conditions around the loop.
     pub gates: usize,
     before: State,
+    /// It is the loop of 0 or 1 trips in a loop that a `break` may end, and carries the variables of that loop.
+    pub is_once: bool,
     /// Loop-carried variables, and the registers that hold them.
     carried: Vec<(usize, usize)>,
 }
@@ -63,7 +65,7 @@ impl Tracer<'_> {
             return;
         }
         if kind == LoopKind::Unroll {
-            return self.unrolled(variable, trips, &mut |tracer| tracer.block(body));
+            return self.unrolled(variable, trips, &mut |tracer| tracer.body(kind, body));
         }
         if kind == LoopKind::Local && body.statements.iter().any(Statement::has_barrier) {
             return self.phases(variable, trips, body);
@@ -72,9 +74,13 @@ impl Tracer<'_> {
             self.check_nest(body);
         }
         let bounds = self.bounds(trips, kind.is_parallel());
-        self.open(kind, bounds, variable, &body.assigned());
-        self.block(body);
-        self.close(at);
+        if kind == LoopKind::Serial && body.breaks() {
+            self.left_early(variable, bounds, body, at);
+        } else {
+            self.open(kind, bounds, variable, &body.assigned());
+            self.body(kind, body);
+            self.close(at);
+        }
         let is_local = |kind: LoopKind| kind == LoopKind::Local;
         let mut has_members = is_local(kind);
         body.statements.iter().for_each(|statement| {
@@ -135,7 +141,7 @@ impl Tracer<'_> {
                 Statement::Refused(_) => continue,
                 Statement::Let { name, .. } | Statement::Declare { name, .. } => name.span().into(),
                 Statement::Assign { at, .. } | Statement::For { at, .. } | Statement::AtomicAdd { at, .. } => *at,
-                Statement::Barrier(at) => *at,
+                Statement::Barrier(at) | Statement::Break(at) | Statement::Continue(at) => *at,
                 Statement::Call(call) => call.at,
                 Statement::If { condition, .. } => condition.at,
                 Statement::Block(block) | Statement::Unsafe(block) => block.at,
@@ -183,6 +189,9 @@ impl Tracer<'_> {
     fn no_more(&mut self, count: NodeId, most: Option<Option<NodeId>>) -> Option<NodeId> {
         let Some(most) = most else { return Some(count) };
         let most = most?;
+        if most == count {
+            return Some(count);
+        }
         let less = self.graph.alu(Op::CmpLt, &[count, most]).ok()?;
         self.graph.alu(Op::Where, &[less, count, most]).ok()
     }
@@ -240,7 +249,16 @@ impl Tracer<'_> {
             _ => vec![],
         };
         let gates = self.gates.len();
-        self.loops.push(OpenLoop { kind, range: Some(range), effects: vec![], accumulators, gates, before, carried });
+        self.loops.push(OpenLoop {
+            kind,
+            range: Some(range),
+            effects: vec![],
+            accumulators,
+            gates,
+            before,
+            is_once: false,
+            carried,
+        });
         self.scopes.push(Default::default());
         let value = match bounds.first {
             Some(start) => self.index_binary(BinaryOp::Add, range, start).unwrap_or(range),
@@ -249,6 +267,15 @@ impl Tracer<'_> {
         self.bind(variable, if bounds.is_wrong { Binding::Wrong } else { Binding::Index(value) });
         for (number, register) in self.loops.last().map(|open| open.carried.clone()).unwrap_or_default() {
             self.read_back(number, register);
+        }
+    }
+
+    /// Opens the loop of 0 or 1 trips that is all of what the loop around it does.
+    pub fn open_once(&mut self, bounds: Bounds, variable: &Ident) {
+        let carried = self.loops.last().map(|open| open.carried.clone()).unwrap_or_default();
+        self.open(LoopKind::Serial, bounds, variable, &[]);
+        if let Some(once) = self.loops.last_mut() {
+            (once.is_once, once.carried) = (true, carried);
         }
     }
 
@@ -293,11 +320,19 @@ impl Tracer<'_> {
         self.variables[number].value = Value::Node(value);
     }
 
+    /// Whether all that the innermost loop does was a loop of 0 or 1 trips.
+    fn is_left_early(&self) -> bool {
+        let Some(OpenLoop { effects, .. }) = self.loops.last() else { return false };
+        matches!(effects.as_slice(), [once] if self.once.contains(once))
+    }
+
     /// Closes the innermost loop.
     pub fn close(&mut self, at: At) {
         let carried = self.loops.last().map(|open| open.carried.clone()).unwrap_or_default();
         let mut spoiled = Vec::new();
-        for &(number, register) in &carried {
+        // The loop inside has stored them.
+        let stored = if self.is_left_early() { &[][..] } else { &carried };
+        for &(number, register) in stored {
             let Some(value) = self.node(self.variables[number].value) else {
                 spoiled.push(number);
                 continue;
@@ -323,6 +358,9 @@ impl Tracer<'_> {
         };
         let end = body.and_then(|body| self.graph.add(Op::End, &[body, range], Arg::None));
         let end = end.unwrap_or_else(|error| unreachable!("{error}"));
+        if open.is_once {
+            self.once.insert(end);
+        }
         self.behind(&open.before, &[end]);
         self.effect(end);
         for (number, register) in carried.into_iter().filter(|(number, _)| !spoiled.contains(number)) {

@@ -2,6 +2,7 @@
 //! have finished the previous one. A value that is live across a barrier is rematerialised if it is only arithmetic,
 //! and otherwise spilled to local memory, to one cell for each iteration.
 
+use super::exits::Exits;
 use super::loops::Bounds;
 use super::{Binding, Tracer, Value};
 use crate::diagnostics::Place as At;
@@ -31,7 +32,9 @@ impl Tracer<'_> {
             (variable, trips, body) = (inner, of_inner, inside);
         }
         self.scopes.push(HashMap::new());
+        self.exits.push(Exits::in_step(LoopKind::Local));
         self.phased(&nest, &body.statements, &[]);
+        self.exits.pop();
         self.scopes.pop();
         self.barrier();
     }

@@ -19,8 +19,11 @@ impl Tracer<'_> {
     }
 
     pub fn statements(&mut self, statements: &[Statement]) {
-        for statement in statements {
+        for (position, statement) in statements.iter().enumerate() {
             self.statement(statement);
+            if statement.may_exit() {
+                return self.behind_exit(statement, &statements[position + 1..]);
+            }
         }
     }
 
@@ -47,6 +50,8 @@ impl Tracer<'_> {
             }
             Statement::Call(call) => self.call_statement(call),
             Statement::Barrier(at) => self.misplaced_barrier(*at),
+            Statement::Break(at) => self.exit(*at, true),
+            Statement::Continue(at) => self.exit(*at, false),
             Statement::AtomicAdd { place, value, at } => self.atomic_add(place, value, *at),
         }
     }
