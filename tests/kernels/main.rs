@@ -25,6 +25,7 @@ mod scatter;
 mod simulators;
 mod trips;
 mod updates;
+mod vectors;
 mod window;
 
 use tinyspec::{Result, Tensor};

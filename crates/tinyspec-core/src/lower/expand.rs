@@ -4,11 +4,13 @@
 //! does not depend on the Range; scalars stay `()`.
 
 mod join;
+mod registers;
 
 use super::live;
 use super::replace::span;
 pub(super) use join::join;
 use smallvec::SmallVec;
+use tinyspec_ir::address::is_register;
 use tinyspec_ir::dim::shape;
 use tinyspec_ir::{Arg, Axes, AxisType, Builder, Error, ErrorKind, Graph, NodeId, Op, Result};
 
@@ -22,6 +24,7 @@ pub fn expand(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
     if tiled.is_empty() {
         return Ok(sink);
     }
+    let tiles = registers::tiles(graph, &order, &tiled);
     let mut new: Vec<NodeId> = (0..graph.len() as u32).map(NodeId).collect();
     for node in order {
         let sources: SmallVec<[NodeId; 4]> = graph.sources(node).iter().map(|source| new[source.index()]).collect();
@@ -46,7 +49,11 @@ pub fn expand(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
             op => {
                 let arg = graph.arg(node).clone();
                 let mut sources = sources;
-                if matches!(op, Op::Load | Op::Store | Op::AtomicAdd) {
+                if let Some(&axes) = tiles.get(&node) {
+                    sources[0] = registers::shape(graph, axes, &tiled)?;
+                } else if op == Op::Store && is_register(graph, node) {
+                    sources[1] = registers::whole(graph, sources[0], sources[1])?;
+                } else if matches!(op, Op::Load | Op::Store | Op::AtomicAdd) {
                     sources[0] = span(graph, &sources)?;
                 }
                 graph.add(op, &sources, arg)?

@@ -6,12 +6,15 @@
 use crate::lower::live::{next_range_id, trips};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
+use tinyspec_ir::address::{behind_after, is_register};
 use tinyspec_ir::affine::Affine;
 use tinyspec_ir::rewrite::{substitute, transform};
-use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
 
 /// Vectors in a tile: independent work that hides the latency of arithmetic.
 const VECTORS: i64 = 4;
+/// The most vectors in which the tiles of a loop's registers are held; the others are for what is computed.
+const HELD: i64 = 24;
 
 pub(crate) fn vectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
     if target.vector_bytes == 0 || target.watches_races || target.workgroups.is_some() {
@@ -106,14 +109,13 @@ impl Kernel {
             if !depends.contains(&node) {
                 continue;
             }
-            let is_register = |place: NodeId| graph.props(place).addrspace == Some(AddrSpace::Reg);
             match graph.op(node) {
                 Op::AtomicAdd | Op::Barrier => return None,
-                Op::Load | Op::Store if is_register(graph.source(node, 0)) => return None,
                 Op::Range if node != range => return None,
                 _ => {}
             }
         }
+        let registers = self.registers(graph, &depends)?;
         for &access in self.accesses.iter().filter(|access| depends.contains(access)) {
             let coefficient = coefficient(graph, graph.source(graph.source(access, 0), 1), range)?;
             match (graph.op(access), coefficient) {
@@ -124,7 +126,25 @@ impl Kernel {
         }
         let trips = trips(graph, range)?;
         let sizes = [self.lanes * VECTORS, self.lanes * 2, self.lanes];
-        sizes.into_iter().find(|&size| size > 1 && trips >= size).filter(|_| stores > 0)
+        let is_held = |size: &i64| registers.len() as i64 * (size / self.lanes) <= HELD || *size == self.lanes;
+        let mut sizes = sizes.into_iter().filter(is_held);
+        sizes.find(|&size| size > 1 && trips >= size).filter(|_| stores > 0)
+    }
+
+    /// The registers of a loop's iterations; `None` if one of them is used outside as well.
+    fn registers(&self, graph: &Graph, depends: &FxHashSet<NodeId>) -> Option<Vec<NodeId>> {
+        let mut found: Vec<NodeId> = Vec::new();
+        let accesses = || self.live.iter().filter(|&&node| is_access_to_register(graph, node));
+        for &access in accesses().filter(|access| depends.contains(access)) {
+            let register = behind_after(graph, graph.source(access, 0));
+            if !found.contains(&register) {
+                found.push(register);
+            }
+        }
+        let is_outside = |&&access: &&NodeId| {
+            !depends.contains(&access) && found.contains(&behind_after(graph, graph.source(access, 0)))
+        };
+        accesses().find(is_outside).is_none().then_some(found)
     }
 
     /// Trips of a tile of a reduce loop, if it can become one.
@@ -156,6 +176,10 @@ impl Kernel {
         let sizes = [self.lanes * VECTORS, self.lanes];
         sizes.into_iter().find(|&size| size > 1 && trips >= size).filter(|_| contiguous)
     }
+}
+
+fn is_access_to_register(graph: &Graph, node: NodeId) -> bool {
+    matches!(graph.op(node), Op::Load | Op::Store) && is_register(graph, node)
 }
 
 fn axis(graph: &Graph, range: NodeId) -> Option<AxisType> {
@@ -256,15 +280,48 @@ fn cut_off(graph: &mut Graph, body: NodeId, range: NodeId, rest: NodeId, first: 
             replacements.insert(inside, own);
         }
     }
+    // Its registers hold scalars.
+    for register in registers_of(graph, body, range) {
+        let (shape, arg) = (graph.source(register, 0), graph.arg(register).clone());
+        if let Arg::Buffer { dtype, device, addrspace, .. } = arg {
+            let arg = Arg::Buffer { slot: next_slot(graph), dtype, device, addrspace };
+            let own = graph.add(Op::Buffer, &[shape], arg)?;
+            replacements.insert(register, own);
+        }
+    }
     let body = substitute(graph, &[body], &replacements)?[0];
     graph.add(Op::End, &[body, rest], Arg::None)
+}
+
+/// The registers of the iterations of a loop.
+fn registers_of(graph: &Graph, body: NodeId, range: NodeId) -> Vec<NodeId> {
+    let live = graph.reachable(&[body]);
+    let depends = depends(graph, &live, range);
+    let accesses = live.iter().filter(|&&node| depends.contains(&node) && is_access_to_register(graph, node));
+    let mut registers: Vec<NodeId> = accesses.map(|&node| behind_after(graph, graph.source(node, 0))).collect();
+    registers.sort_unstable();
+    registers.dedup();
+    registers
+}
+
+/// A slot that no Buffer has.
+fn next_slot(graph: &Graph) -> u32 {
+    let slots = graph.nodes().filter_map(|node| match graph.arg(node) {
+        Arg::Buffer { slot, .. } => Some(*slot),
+        _ => None,
+    });
+    slots.max().map_or(0, |slot| slot + 1)
 }
 
 /// Moves accesses that depend on `lane`, and those that others wait for, into the loop `once`.
 fn inside(graph: &mut Graph, body: NodeId, lane: NodeId, once: NodeId) -> Result<NodeId> {
     let live = graph.reachable(&[body]);
     let depends = depends(graph, &live, lane);
+    let registers = registers_of(graph, body, lane);
     let bodies = transform(graph, &[body], |graph, old, new| {
+        if registers.contains(&old) {
+            return graph.add(Op::After, &[new, once], Arg::None);
+        }
         if graph.op(old) != Op::Index || graph.props(old).addrspace.is_none() || !depends.contains(&old) {
             return Ok(new);
         }
