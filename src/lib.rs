@@ -168,7 +168,7 @@ pub use tinyspec_macros::function;
 ///
 /// **Parameters.** `&Global<dtype, dims…>` is read, and `&mut Global<…>` is updated (a [`Tensor`] stays a value: other handles
 /// keep what they saw). A scalar such as `f32` is passed by value. `-> Global<…> as y`, or several of them in parentheses, are
-/// results. A dim is a number, a name from `<…>` (from 1 to 2³¹ - 1), an outer `const` in capitals, or `{ an expression }`.
+/// results. A dim is a number, a name from `<…>` (up to 2³¹ - 1), an outer `const` in capitals, or `{ an expression }`.
 /// A buffer that a kernel overwrites completely is not copied first. A kernel whose only outputs are results can be called from a
 /// [`function`](macro@function).
 ///
@@ -232,6 +232,8 @@ pub use tinyspec_macros::function;
 ///     }
 /// }
 /// ```
+///
+/// This holds for sizes of at least 1. A call with a dim of 0 is proved when it is made, and fails where an access might be outside.
 ///
 /// Code that cannot be proved goes into `unsafe { … }`, around statements or a value: there an access outside of its buffer reads 0
 /// or stores nothing, and the author vouches that iterations do not race. The device `interpreter` watches such a kernel while it

@@ -8,6 +8,7 @@ mod carried;
 mod custom;
 mod dtypes;
 mod elementwise;
+mod empty;
 mod exits;
 mod far;
 mod functions;

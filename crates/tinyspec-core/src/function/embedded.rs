@@ -2,7 +2,7 @@
 
 use super::states::Buffer;
 use super::tracing::Tracing;
-use super::{Body, Function, Prepared, rewritten};
+use super::{Body, Function, Prepared, rewritten, without_elements};
 use crate::nn::Role;
 use crate::tensor::{Element, Scalar, Tensor, become_gradients};
 use crate::{Error, Result};
@@ -339,7 +339,9 @@ impl EmbeddedFunction {
         if !is_known || !dims.iter().any(|dim| dim.is(0)) {
             return Ok(None);
         }
-        Ok(Some(self.of_sizes(function, &found, &dims)?.rewritten(self.permissions, self.strict)?))
+        let written = without_elements::call(function, &found, &dims)?;
+        let sized = written.map_or_else(|| self.of_sizes(function, &found, &dims), Ok)?;
+        Ok(Some(sized.rewritten(self.permissions, self.strict)?))
     }
 
     /// Traces the body again, for inputs of these types and these values of the named dims.
@@ -434,16 +436,8 @@ fn written_by_kernel(kernel: &Function, dims: &[Dim]) -> Vec<Tensor> {
         if shape.iter().any(|dim| dim.is(0)) {
             return Tensor::full_of(shape, 0, props.dtype);
         }
-        let (message, help) = match signature.dims.iter().zip(dims).find(|(_, size)| size.is(0)) {
-            Some((dim, _)) => (
-                format!("dim `{}` is 0: a kernel written by hand takes at least one element on each axis", dim.name),
-                "check the size before the call: what it writes has elements, which would not be set",
-            ),
-            None => (
-                format!("there is no result of {}", tinyspec_ir::dim::show(&shape)),
-                "check the sizes before the call: by the signature of the kernel they need to be larger",
-            ),
-        };
+        let message = format!("there is no result of {}", tinyspec_ir::dim::show(&shape));
+        let help = "check the sizes before the call: by the signature of the kernel they need to be larger";
         Tensor::failed(tinyspec_ir::Error::new(ErrorKind::Shape, &signature.name, message).help(help))
     });
     written.collect()

@@ -13,6 +13,7 @@ mod states;
 mod text;
 mod tracing;
 mod typed;
+mod without_elements;
 
 pub use crate::lazy::Body;
 #[doc(hidden)]
