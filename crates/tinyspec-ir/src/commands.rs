@@ -2,8 +2,9 @@
 //!
 //! The Linear runs its Calls in order. A Call is `(kernel, buffers…, dims…)`: its kernel is a Sink in range form, or, if somebody
 //! wrote it by hand, a CustomFunction with its name over a Sink, a Linear or a Program. A buffer is a Param, which each run
-//! binds, a Buffer, a Binary, which holds constants, or a part of one: `Shrink(Reshape(…))`, along its only axis. The results are Buffers, or Params that are
-//! overwritten, as they are after the Linear, in the results' shapes; all other Buffers are temporaries.
+//! binds, a Buffer, a Binary, which holds constants, or a part of one: `Shrink(Reshape(…))`, along its only axis. The results are
+//! Buffers, or Params that are overwritten, as they are after the Linear, in the results' shapes; all other Buffers are
+//! temporaries.
 //!
 //! ```
 //! use tinyspec_ir::{commands, text, verify};

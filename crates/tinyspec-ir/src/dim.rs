@@ -155,7 +155,14 @@ impl Dim {
         }
     }
 
-    /// Floored quotient; exact if every term is divisible, x / 0 = 0.
+    /// Floored quotient; exact if every term is divisible, x / 0 = 0. Multiples of the divisor leave the numerator, so that sizes
+    /// that are equal for all values of their names compare equal.
+    ///
+    /// ```
+    /// use tinyspec_ir::Dim;
+    /// let n = Dim::named(0, 1, 9);
+    /// assert_eq!((&n - 1) / 2 + 1, (n + 1) / 2);
+    /// ```
     pub fn idiv(&self, divisor: &Dim) -> Dim {
         if let (Some(a), Some(b)) = (self.as_const(), divisor.as_const()) {
             return Dim::from(floor_div(a, b));
@@ -163,7 +170,10 @@ impl Dim {
         if divisor.is(1) {
             return self.clone();
         }
-        self.divide_exactly(divisor).unwrap_or_else(|| Dim::atom(Atom::Idiv(self.clone(), divisor.clone())))
+        self.divide_exactly(divisor).unwrap_or_else(|| {
+            let (whole, rest) = self.by(divisor);
+            whole + Dim::atom(Atom::Idiv(rest, divisor.clone()))
+        })
     }
 
     /// Floored remainder, x mod 0 = x.
@@ -174,7 +184,24 @@ impl Dim {
         if divisor.as_const() != Some(0) && self.divide_exactly(divisor).is_some() {
             return Dim::from(0);
         }
-        Dim::atom(Atom::Mod(self.clone(), divisor.clone()))
+        Dim::atom(Atom::Mod(self.by(divisor).1, divisor.clone()))
+    }
+
+    /// What a numerator is without multiples of a constant divisor, and how often the divisor was in it.
+    fn by(&self, divisor: &Dim) -> (Dim, Dim) {
+        let Some(number) = divisor.as_const().filter(|&number| number > 0) else { return (Dim::from(0), self.clone()) };
+        let (mut whole, mut rest) = (Vec::new(), Vec::new());
+        for (atoms, coefficient) in self.terms() {
+            match coefficient % number {
+                0 => whole.push((atoms, coefficient / number)),
+                _ if atoms.is_empty() => {
+                    whole.push((atoms.clone(), floor_div(coefficient, number)));
+                    rest.push((atoms, floor_mod(coefficient, number)));
+                }
+                _ => rest.push((atoms, coefficient)),
+            }
+        }
+        (Dim::from_terms(whole), Dim::from_terms(rest))
     }
 
     fn quotient(self, divisor: Dim) -> Dim {
