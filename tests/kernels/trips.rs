@@ -217,3 +217,32 @@ fn members_wait_in_a_loop_that_may_have_no_trip() {
         }
     });
 }
+
+uop! {
+    <N> fn staged(x: &Global<f32, N, 3, 4, 8>) -> Global<f32, N, 8> as y {
+        for g in global(N) {
+            let mut sums: Local<f32, 8>;
+            let mut t: Local<f32, 4, 8>;
+            for i in local(8) { sums[i] = 1.0; }
+            for b in serial(3) {
+                for d in serial(4) {
+                    for i in local(8) { t[d, i] = x[g, b, d, i]; }
+                }
+                for i in local(8) { sums[i] += t[b, 7 - i]; }
+            }
+            for i in local(8) { y[g, i] = sums[i]; }
+        }
+    }
+}
+
+#[test]
+fn what_was_stored_before_a_loop_of_members_is_read_after_it() {
+    each_device(|device| {
+        for n in [1, 5] {
+            let data = numbers(n * 96, 8);
+            let sum = |at: usize| (0..3).map(|b| data[at / 8 * 96 + b * 32 + b * 8 + 7 - at % 8]).sum::<f32>() + 1.0;
+            let expected: Vec<f32> = (0..8 * n).map(sum).collect();
+            assert_same(&staged(&tensor(&data, &[n, 3, 4, 8], device)), &expected);
+        }
+    });
+}

@@ -92,12 +92,15 @@ impl Tracer<'_> {
         self.memories.iter().map(|memory| (memory.writes.clone(), memory.reads.clone())).collect()
     }
 
-    /// Replaces all effects since `before` by one node: the End of a loop, or a barrier.
+    /// Replaces all effects since `before` by one node: the End of a loop.
     pub fn behind(&mut self, before: &State, all: &[NodeId]) {
+        let done: HashSet<NodeId> = self.graph.reachable(all).into_iter().collect();
         for (position, memory) in self.memories.iter_mut().enumerate() {
             let (writes, reads) = before.get(position).cloned().unwrap_or_default();
             if memory.writes != writes {
                 (memory.writes, memory.reads) = (all.to_vec(), vec![]);
+                // A barrier in the loop was behind writes that the loop itself does not touch.
+                memory.writes.extend(writes.into_iter().filter(|write| !done.contains(write)));
             } else if memory.reads != reads {
                 memory.reads = reads;
                 memory.reads.extend(all);
