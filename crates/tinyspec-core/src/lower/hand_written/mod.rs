@@ -24,6 +24,15 @@ pub(crate) struct Specialised {
     pub buffers: Vec<String>,
 }
 
+impl Specialised {
+    /// Whether no access of the kernel writes: its loops have no trips for these dims.
+    pub fn stores_nothing(&self) -> bool {
+        let live = self.graph.reachable(&[self.sink]);
+        self.graph.op(self.sink) == Op::Sink
+            && !live.iter().any(|&node| matches!(self.graph.op(node), Op::Store | Op::AtomicAdd | Op::Custom))
+    }
+}
+
 /// How a kernel uses the old contents of a buffer that it writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Before {

@@ -115,6 +115,11 @@ impl Assembly<'_> {
             };
             sources.push(buffer);
         }
+        if specialised.stores_nothing() {
+            // Every result is what its buffer held.
+            self.places.extend(results.into_iter().map(|(result, number)| (result, sources[1 + number])));
+            return Ok(calls);
+        }
         // Old contents of buffers come last, by slot.
         sources.extend(read);
         let node = self.graph.add(Op::Call, &sources, Arg::None)?;
