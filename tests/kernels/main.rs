@@ -28,6 +28,7 @@ mod trips;
 mod updates;
 mod vectors;
 mod window;
+mod words;
 
 use tinyspec::{Result, Tensor};
 

@@ -143,6 +143,7 @@ pub(crate) fn hand_written_stages(
     let mut graph = graph;
     checked("rangeify", || verify::ranges(&graph, sink))?;
     checked("rangeify", || verify::barriers(&graph, sink))?;
+    let sink = hand_written::pack_dots(&mut graph, sink, target)?;
     let sink = hand_written::vectorize(&mut graph, sink, target)?;
     observe(pass::SCHEDULED, &graph, sink);
     checked("optimize", || verify::ranges(&graph, sink))?;

@@ -5,9 +5,11 @@ mod bind;
 mod cover;
 mod flatten;
 mod leave;
+mod packed_dot;
 mod schedule;
 mod vectorize;
 
+pub(crate) use packed_dot::pack_dots;
 pub(crate) use vectorize::vectorize;
 
 use crate::profile;

@@ -58,6 +58,17 @@ pub(in super::super) fn as_written(graph: &mut Graph, sink: NodeId) -> Result<No
     Ok(new[&sink])
 }
 
+/// What words may hold for a sum of such a dtype of products of such factors, the shortest numbers first.
+pub(in super::super) fn word_dtypes(sum: DType, factors: [DType; 2]) -> Option<&'static [DType]> {
+    let narrow = |dtype: DType| matches!(dtype, DType::I8 | DType::U8 | DType::I16);
+    match (sum, factors) {
+        (DType::I32, [DType::I8, DType::I8 | DType::U8] | [DType::U8, DType::I8]) => Some(&[DType::U8, DType::I16]),
+        (DType::I32, [a, b]) if narrow(a) && narrow(b) => Some(&[DType::I16]),
+        (DType::F32, [DType::BF16, DType::BF16]) => Some(&[DType::BF16]),
+        _ => None,
+    }
+}
+
 /// The product that the kernel's only sum is of.
 pub(super) fn find(graph: &Graph, kernel: &Kernel) -> Option<Product> {
     let [reduction] = kernel.reductions.as_slice() else { return None };
@@ -69,13 +80,7 @@ pub(super) fn find(graph: &Graph, kernel: &Kernel) -> Option<Product> {
         (graph.op(load) == Op::Load && graph.sources(load).len() == 1).then_some(load)
     };
     let loads = [load(casts[0])?, load(casts[1])?];
-    let narrow = |dtype: DType| matches!(dtype, DType::I8 | DType::U8 | DType::I16);
-    let numbers: &[DType] = match (graph.dtype(node), loads.map(|load| graph.dtype(load))) {
-        (DType::I32, [DType::I8, DType::I8 | DType::U8] | [DType::U8, DType::I8]) => &[DType::U8, DType::I16],
-        (DType::I32, [a, b]) if narrow(a) && narrow(b) => &[DType::I16],
-        (DType::F32, [DType::BF16, DType::BF16]) => &[DType::BF16],
-        _ => return None,
-    };
+    let numbers = word_dtypes(graph.dtype(node), loads.map(|load| graph.dtype(load)))?;
     // The words take the place of all that the sum reads.
     let used_once =
         |node: NodeId| kernel.order.iter().filter(|&&user| graph.sources(user).contains(&node)).count() == 1;
