@@ -20,6 +20,7 @@ mod programs;
 mod races;
 mod random_code;
 mod reduction;
+mod running;
 mod scan;
 mod scatter;
 #[path = "../simulators.rs"]

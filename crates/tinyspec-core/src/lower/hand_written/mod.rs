@@ -6,6 +6,7 @@ mod cover;
 mod flatten;
 mod leave;
 mod packed_dot;
+mod running;
 mod schedule;
 mod vectorize;
 

@@ -1,8 +1,11 @@
-//! Vectorises kernels written by hand: the loops stay in the user's order, and one of them is strip-mined.
+//! Vectorises kernels written by hand: the loops stay in the user's order, and some of them are strip-mined.
 //!
 //! A parallel loop with contiguous accesses becomes a loop over tiles and a remainder loop; if there is none, reduce
-//! loops do. Iterations of a parallel loop are independent, and a reduction is unordered, so both are legal.
+//! loops do. Two parallel loops, one directly in the other, become tiles of both if each access is contiguous along one of them:
+//! such a tile is transposed in registers. Iterations of a parallel loop are independent, and a reduction is unordered, so all of
+//! this is legal.
 
+use super::running;
 use crate::lower::live::{next_range_id, trips};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
@@ -13,26 +16,30 @@ use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
 
 /// Vectors in a tile: independent work that hides the latency of arithmetic.
 const VECTORS: i64 = 4;
-/// The most vectors in which the tiles of a loop's registers are held; the others are for what is computed.
+/// The most vectors in which the tiles of a loop's registers or sums are held; the others are for what is computed.
 const HELD: i64 = 24;
 
 pub(crate) fn vectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {
     if target.vector_bytes == 0 || target.watches_races || target.workgroups.is_some() {
         return Ok(sink);
     }
-    let mut sink = sink;
+    let (mut sink, running) = running::in_order(graph, sink, target)?;
     // Inner loops end first. This terminates because each cut leaves fewer trips to cut.
-    while let Some((end, tile)) = {
+    while let Some((end, cut)) = {
         let kernel = Kernel::new(graph, sink, target);
-        kernel.live.iter().find_map(|&end| Some((end, kernel.tile(graph, end)?)))
+        kernel.live.iter().find_map(|&end| Some((end, kernel.cut(graph, end)?)))
     } {
-        sink = cut_loop(graph, sink, end, tile)?;
+        sink = match cut {
+            Cut::Loop { tile } => cut_loop(graph, sink, end, tile)?,
+            Cut::Nest { side } => cut_nest(graph, sink, end, side)?,
+        };
     }
     let kernel = Kernel::new(graph, sink, target);
     let mut ranges: Vec<NodeId> = Vec::new();
     for &node in &kernel.live {
         if let (Op::Reduce, [_, range]) = (graph.op(node), graph.sources(node))
             && !ranges.contains(range)
+            && !running.contains(range)
         {
             ranges.push(*range);
         }
@@ -43,7 +50,44 @@ pub(crate) fn vectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> Res
             sink = cut_reduction(graph, sink, range, tile)?;
         }
     }
+    let sink = joined(graph, sink)?;
     wait_for_loops(graph, sink)
+}
+
+/// Reductions of reductions by the same op are one, so that their vectors are reduced once in the end. All that share a loop take
+/// part, or none.
+fn joined(graph: &mut Graph, sink: NodeId) -> Result<NodeId> {
+    let live = graph.reachable(&[sink]);
+    let mut loops: FxHashMap<&[NodeId], Vec<NodeId>> = FxHashMap::default();
+    for &node in live.iter().filter(|&&node| graph.op(node) == Op::Reduce) {
+        loops.entry(&graph.sources(node)[1..]).or_default().push(node);
+    }
+    let users = |node: NodeId| live.iter().filter(|&&user| graph.sources(user).contains(&node)).count();
+    let inner = |node: NodeId| {
+        let inner = graph.source(node, 0);
+        let is_bound = |range: &NodeId| {
+            let below = graph.reachable(&[*range]);
+            graph.sources(node)[1..].iter().any(|outer| below.contains(outer))
+        };
+        let is_same = graph.op(inner) == Op::Reduce && graph.arg(inner) == graph.arg(node) && users(inner) == 1;
+        (is_same && !graph.sources(inner)[1..].iter().any(is_bound)).then(|| &graph.sources(inner)[1..])
+    };
+    let is_joined = |&node: &NodeId| {
+        let Some(within) = inner(node) else { return false };
+        let beside = &loops[&graph.sources(node)[1..]];
+        beside.iter().all(|&other| inner(other) == Some(within)) && beside.len() == loops[within].len()
+    };
+    let found: FxHashSet<NodeId> = loops.values().flatten().copied().filter(is_joined).collect();
+    let roots = transform(graph, &[sink], |graph, old, new| {
+        if !found.contains(&old) {
+            return Ok(new);
+        }
+        let (outer, inner) = (graph.sources(new), graph.sources(graph.source(new, 0)));
+        let sources: Vec<NodeId> = [&inner[..1], &outer[1..], &inner[1..]].concat();
+        let arg = graph.arg(new).clone();
+        graph.add(Op::Reduce, &sources, arg)
+    })?;
+    Ok(roots[0])
 }
 
 /// Nodes that waited for a loop that was cut wait for the resulting loops.
@@ -67,15 +111,25 @@ pub(super) fn wait_for_loops(graph: &mut Graph, sink: NodeId) -> Result<NodeId> 
     Ok(new.get(&sink).copied().unwrap_or(sink))
 }
 
-struct Kernel {
-    live: Vec<NodeId>,
-    lanes: i64,
+/// How a loop is strip-mined.
+enum Cut {
+    Loop {
+        /// Trips of a tile.
+        tile: i64,
+    },
+    /// Together with the loop that is all of its body, in square tiles.
+    Nest { side: i64 },
+}
+
+pub(super) struct Kernel {
+    pub live: Vec<NodeId>,
+    pub lanes: i64,
     /// Accesses to memory.
     accesses: Vec<NodeId>,
 }
 
 impl Kernel {
-    fn new(graph: &Graph, sink: NodeId, target: &Target) -> Kernel {
+    pub fn new(graph: &Graph, sink: NodeId, target: &Target) -> Kernel {
         let live = graph.reachable(&[sink]);
         let is_access = |node: &NodeId| {
             matches!(graph.op(*node), Op::Load | Op::Store | Op::AtomicAdd)
@@ -91,8 +145,42 @@ impl Kernel {
         matches!(axis(graph, range), Some(AxisType::Global | AxisType::Thread | AxisType::Local))
     }
 
+    fn cut(&self, graph: &Graph, end: NodeId) -> Option<Cut> {
+        let of_loop = self.tile(graph, end).map(|tile| Cut::Loop { tile });
+        of_loop.or_else(|| self.is_transposed(graph, end).then_some(Cut::Nest { side: self.lanes }))
+    }
+
+    /// Whether each access in a loop and the one that is all of its body is contiguous along one of them.
+    fn is_transposed(&self, graph: &Graph, end: NodeId) -> bool {
+        let nest = |end: NodeId| match (graph.op(end), graph.sources(end)) {
+            (Op::End, &[body, range]) if self.is_parallel(graph, range) => Some((body, range)),
+            _ => None,
+        };
+        let Some((body, outer)) = nest(end) else { return false };
+        let Some((_, inner)) = nest(body) else { return false };
+        let is_whole = |range: NodeId| trips(graph, range).is_some_and(|trips| trips > 0 && trips % self.lanes == 0);
+        if self.lanes == 1 || !is_whole(outer) || !is_whole(inner) {
+            return false;
+        }
+        let mut inside = depends(graph, &self.live, outer);
+        inside.extend(depends(graph, &self.live, inner));
+        let is_simple = |&&node: &&NodeId| match graph.op(node) {
+            Op::AtomicAdd | Op::Barrier | Op::Reduce => false,
+            Op::Range => node == outer || node == inner,
+            Op::End => node == body || node == end,
+            _ => !is_access_to_register(graph, node),
+        };
+        let is_contiguous = |&&access: &&NodeId| {
+            let index = graph.source(graph.source(access, 0), 1);
+            let steps = [outer, inner].map(|range| coefficient(graph, index, range));
+            steps == [Some(0); 2] || steps.contains(&Some(1)) && !steps.contains(&None)
+        };
+        self.live.iter().filter(|&node| inside.contains(node)).all(|node| is_simple(&node))
+            && self.accesses.iter().filter(|&node| inside.contains(node)).all(|access| is_contiguous(&access))
+    }
+
     /// Trips of a tile of the loop, if it can become one.
-    fn tile(&self, graph: &Graph, end: NodeId) -> Option<i64> {
+    pub fn tile(&self, graph: &Graph, end: NodeId) -> Option<i64> {
         let range = *graph.sources(end).get(1).filter(|_| graph.op(end) == Op::End)?;
         if !self.is_parallel(graph, range) {
             return None;
@@ -126,7 +214,8 @@ impl Kernel {
         }
         let trips = trips(graph, range)?;
         let sizes = [self.lanes * VECTORS, self.lanes * 2, self.lanes];
-        let is_held = |size: &i64| registers.len() as i64 * (size / self.lanes) <= HELD || *size == self.lanes;
+        let held = registers.len().max(self.sums(graph, &depends)) as i64;
+        let is_held = |size: &i64| held * (size / self.lanes) <= HELD || *size == self.lanes;
         let mut sizes = sizes.into_iter().filter(is_held);
         sizes.find(|&size| size > 1 && trips >= size).filter(|_| stores > 0)
     }
@@ -147,13 +236,25 @@ impl Kernel {
         accesses().find(is_outside).is_none().then_some(found)
     }
 
+    /// The most sums of a loop's iterations that one reduce loop adds up.
+    fn sums(&self, graph: &Graph, depends: &FxHashSet<NodeId>) -> usize {
+        let mut count: FxHashMap<&[NodeId], usize> = FxHashMap::default();
+        for &node in self.live.iter().filter(|&&node| graph.op(node) == Op::Reduce && depends.contains(&node)) {
+            *count.entry(&graph.sources(node)[1..]).or_default() += 1;
+        }
+        count.into_values().max().unwrap_or(0)
+    }
+
     /// Trips of a tile of a reduce loop, if it can become one.
     fn reduction_tile(&self, graph: &Graph, range: NodeId) -> Option<i64> {
         let depends = depends(graph, &self.live, range);
         let mut contiguous = false;
-        let is_lane = |node: &NodeId| axis(graph, *node) == Some(AxisType::Upcast);
-        let mut reduces = self.live.iter().filter(|&&node| graph.sources(node)[..].get(1) == Some(&range));
-        if reduces.any(|&reduce| graph.reachable(&[graph.source(reduce, 0)]).iter().any(is_lane)) {
+        // Lanes of loops that have ended, whose results its values read, do not count.
+        let is_lane = |node: &&NodeId| axis(graph, **node) == Some(AxisType::Upcast);
+        let mut lanes = self.live.iter().filter(is_lane).map(|&lane| self::depends(graph, &self.live, lane));
+        let is_sum = |node: &&NodeId| graph.op(**node) == Op::Reduce && graph.source(**node, 1) == range;
+        let values: Vec<NodeId> = self.live.iter().filter(is_sum).map(|&reduce| graph.source(reduce, 0)).collect();
+        if lanes.any(|inside| values.iter().any(|value| inside.contains(value))) {
             // Its values are already vectors.
             return None;
         }
@@ -182,7 +283,7 @@ fn is_access_to_register(graph: &Graph, node: NodeId) -> bool {
     matches!(graph.op(node), Op::Load | Op::Store) && is_register(graph, node)
 }
 
-fn axis(graph: &Graph, range: NodeId) -> Option<AxisType> {
+pub(super) fn axis(graph: &Graph, range: NodeId) -> Option<AxisType> {
     match graph.arg(range) {
         Arg::Range { axis, .. } => Some(*axis),
         _ => None,
@@ -190,7 +291,7 @@ fn axis(graph: &Graph, range: NodeId) -> Option<AxisType> {
 }
 
 /// Nodes inside the loop.
-fn depends(graph: &Graph, live: &[NodeId], range: NodeId) -> FxHashSet<NodeId> {
+pub(super) fn depends(graph: &Graph, live: &[NodeId], range: NodeId) -> FxHashSet<NodeId> {
     let mut inside: FxHashSet<NodeId> = FxHashSet::from_iter([range]);
     for &node in live {
         let sources = graph.sources(node);
@@ -207,18 +308,18 @@ fn coefficient(graph: &Graph, index: NodeId, range: NodeId) -> Option<i64> {
     Affine::of(graph, index).isolate(graph, range).map(|(coefficient, _)| coefficient)
 }
 
-fn new_range(graph: &mut Graph, trips: i64, axis: AxisType) -> Result<NodeId> {
+pub(super) fn new_range(graph: &mut Graph, trips: i64, axis: AxisType) -> Result<NodeId> {
     let bound = graph.index(trips);
     bounded_range(graph, bound, axis)
 }
 
-fn bounded_range(graph: &mut Graph, bound: NodeId, axis: AxisType) -> Result<NodeId> {
+pub(super) fn bounded_range(graph: &mut Graph, bound: NodeId, axis: AxisType) -> Result<NodeId> {
     let id = next_range_id(graph, graph.nodes());
     graph.range(bound, id, axis)
 }
 
 /// `first + size · outer + inner`.
-fn position(graph: &mut Graph, outer: Option<(NodeId, i64)>, inner: NodeId, first: i64) -> Result<NodeId> {
+pub(super) fn position(graph: &mut Graph, outer: Option<(NodeId, i64)>, inner: NodeId, first: i64) -> Result<NodeId> {
     let mut sum = inner;
     if let Some((outer, size)) = outer {
         let size = graph.index(size);
@@ -232,6 +333,35 @@ fn position(graph: &mut Graph, outer: Option<(NodeId, i64)>, inner: NodeId, firs
     Ok(sum)
 }
 
+/// Cuts a loop and the one that is all of its body into loops over square tiles.
+fn cut_nest(graph: &mut Graph, sink: NodeId, end: NodeId, side: i64) -> Result<NodeId> {
+    let inner_end = graph.source(end, 0);
+    let ranges = [graph.source(end, 1), graph.source(inner_end, 1)];
+    let (mut over, mut within): (Vec<NodeId>, Vec<NodeId>) = (vec![], vec![]);
+    let mut replacements: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    for range in ranges {
+        let (Some(all), Some(axis)) = (trips(graph, range), axis(graph, range)) else { return Ok(sink) };
+        let lane = new_range(graph, side, AxisType::Upcast)?;
+        let outer = outer_loop(graph, all / side, axis)?;
+        replacements.insert(range, position(graph, outer.map(|outer| (outer, side)), lane, 0)?);
+        over.extend(outer);
+        within.push(lane);
+    }
+    let mut new = substitute(graph, &[graph.source(inner_end, 0)], &replacements)?[0];
+    for range in over.into_iter().chain(within).rev() {
+        new = graph.add(Op::End, &[new, range], Arg::None)?;
+    }
+    Ok(substitute(graph, &[sink], &FxHashMap::from_iter([(end, new)]))?[0])
+}
+
+/// The loop over tiles, unless there is one tile. The loop that threads share is one in any case.
+fn outer_loop(graph: &mut Graph, tiles: i64, axis: AxisType) -> Result<Option<NodeId>> {
+    if tiles == 1 && axis != AxisType::Global {
+        return Ok(None);
+    }
+    new_range(graph, tiles, axis).map(Some)
+}
+
 /// Cuts a parallel loop into a loop over tiles and a scalar remainder loop.
 fn cut_loop(graph: &mut Graph, sink: NodeId, end: NodeId, tile: i64) -> Result<NodeId> {
     let (body, range) = (graph.source(end, 0), graph.source(end, 1));
@@ -239,11 +369,11 @@ fn cut_loop(graph: &mut Graph, sink: NodeId, end: NodeId, tile: i64) -> Result<N
     let (count, left) = (all / tile, all % tile);
     // Nothing may be outside the loop that threads share, so its last iteration is the remainder.
     let is_last_iteration = axis == AxisType::Global && left != 0;
-    let outer = new_range(graph, if is_last_iteration { count + 1 } else { count }, axis)?;
+    let outer = outer_loop(graph, if is_last_iteration { count + 1 } else { count }, axis)?;
     let inner = new_range(graph, tile, AxisType::Upcast)?;
-    let at = position(graph, Some((outer, tile)), inner, 0)?;
+    let at = position(graph, outer.map(|outer| (outer, tile)), inner, 0)?;
     let mut tiles = substitute(graph, &[body], &FxHashMap::from_iter([(range, at)]))?[0];
-    let mut whole = if is_last_iteration {
+    let mut whole = if let Some(outer) = outer.filter(|_| is_last_iteration) {
         let before_last = graph.index(count);
         let is_whole = graph.alu(Op::CmpLt, &[outer, before_last])?;
         let (none, one, some) = (graph.index(0), graph.index(1), graph.index(left));
@@ -259,7 +389,10 @@ fn cut_loop(graph: &mut Graph, sink: NodeId, end: NodeId, tile: i64) -> Result<N
         graph.add(Op::End, &[both, outer], Arg::None)?
     } else {
         let tiles = graph.add(Op::End, &[tiles, inner], Arg::None)?;
-        graph.add(Op::End, &[tiles, outer], Arg::None)?
+        match outer {
+            Some(outer) => graph.add(Op::End, &[tiles, outer], Arg::None)?,
+            None => tiles,
+        }
     };
     if left != 0 && !is_last_iteration {
         let rest = new_range(graph, left, axis)?;
@@ -356,9 +489,10 @@ fn closed_inside(graph: &Graph, body: NodeId, range: NodeId) -> Vec<NodeId> {
 /// Cuts all Reduces over a Range into tiles and a scalar remainder.
 fn cut_reduction(graph: &mut Graph, sink: NodeId, range: NodeId, tile: i64) -> Result<NodeId> {
     let Some(all) = trips(graph, range) else { return Ok(sink) };
-    let outer = new_range(graph, all / tile, AxisType::Reduce)?;
+    let outer = outer_loop(graph, all / tile, AxisType::Reduce)?;
     let inner = new_range(graph, tile, AxisType::Unroll)?;
-    let lanes = position(graph, Some((outer, tile)), inner, 0)?;
+    let lanes = position(graph, outer.map(|outer| (outer, tile)), inner, 0)?;
+    let ranges: Vec<NodeId> = outer.into_iter().chain([inner]).collect();
     let rest = match all % tile {
         0 => None,
         rest => {
@@ -378,7 +512,8 @@ fn cut_reduction(graph: &mut Graph, sink: NodeId, range: NodeId, tile: i64) -> R
         // Earlier Reduces that the value depends on have been cut already.
         let value = substitute(graph, &[value], &replacements)?[0];
         let tiles = substitute(graph, &[value], &FxHashMap::from_iter([(range, lanes)]))?[0];
-        let mut total = graph.add(Op::Reduce, &[tiles, outer, inner], arg.clone())?;
+        let sources: Vec<NodeId> = std::iter::once(tiles).chain(ranges.iter().copied()).collect();
+        let mut total = graph.add(Op::Reduce, &sources, arg.clone())?;
         if let Some((rest, at)) = rest {
             let value = substitute(graph, &[value], &FxHashMap::from_iter([(range, at)]))?[0];
             let left = graph.add(Op::Reduce, &[value, rest], arg)?;
