@@ -72,6 +72,7 @@ impl Uses {
             matches!(graph.arg(node), Arg::Param { slot: other, addrspace: Some(_), .. } if *other == slot)
         };
         let mut uses = Uses { reads: vec![], stores: vec![], adds: false, covered: false, covering: vec![] };
+        let mut size = None;
         for &node in live {
             let op = graph.op(node);
             if !matches!(op, Op::Load | Op::Store | Op::AtomicAdd) || graph.op(graph.source(node, 0)) != Op::Index {
@@ -86,15 +87,25 @@ impl Uses {
                 Op::AtomicAdd => uses.adds = true,
                 _ => {
                     uses.stores.push(node);
-                    let size = graph.props(graph.source(place, 0)).element_count().as_const();
-                    let covers = graph.sources(node).len() == 2
-                        && size.is_some_and(|size| walks_all(graph, live, node, graph.source(place, 1), size));
+                    size = graph.props(graph.source(place, 0)).element_count().as_const();
+                    let covers = size.is_some_and(|size| walk_all(graph, live, &[node], size));
                     uses.covering.extend(covers.then(|| serial_ends(graph, live, node)));
                     uses.covered |= covers;
                 }
             }
         }
+        uses.covered |= size.is_some_and(|size| uses.are_parts(graph, live, size));
         uses
+    }
+
+    /// Whether stores that differ by a constant, as those of an unrolled loop do, cover all elements together.
+    fn are_parts(&self, graph: &Graph, live: &[NodeId], size: i64) -> bool {
+        let form = |store: NodeId| Affine::of(graph, graph.source(graph.source(store, 0), 1)).without_constant();
+        self.stores.iter().any(|&first| {
+            let own = form(first);
+            let group: Vec<NodeId> = self.stores.iter().copied().filter(|&store| form(store) == own).collect();
+            group.first() == Some(&first) && group.len() > 1 && walk_all(graph, live, &group, size)
+        })
     }
 
     /// Whether every read comes after a store to all elements.
@@ -121,21 +132,28 @@ impl Uses {
     }
 }
 
-/// Whether the index takes each value from 0 to `size` once as the loops around the store run.
-fn walks_all(graph: &Graph, live: &[NodeId], store: NodeId, index: NodeId, size: i64) -> bool {
-    let form = Affine::of(graph, index);
+/// Whether the indices of unconditional stores, which differ by a constant, take each value from 0 to `size` once as the loops
+/// around the stores run.
+fn walk_all(graph: &Graph, live: &[NodeId], stores: &[NodeId], size: i64) -> bool {
+    let index = |store: NodeId| Affine::of(graph, graph.source(graph.source(store, 0), 1));
+    let Some(&first) = stores.first() else { return false };
+    let mut starts: Vec<i64> = stores.iter().map(|&store| index(store).constant()).collect();
+    starts.sort_unstable();
+    let apart = starts.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+    let apart: Vec<i64> = apart.collect();
+    let is_even = apart.windows(2).all(|pair| pair[0] == pair[1]) && apart.first() != Some(&0);
     let step = |&(range, step): &(NodeId, i64)| {
         let is_counter = graph.op(range) == Op::Range && step > 0;
         live::trips(graph, range).filter(|_| is_counter).map(|trips| (step, trips))
     };
-    let Some(steps) = form.terms().iter().map(step).collect::<Option<Vec<(i64, i64)>>>() else { return false };
+    let steps = index(first).terms().iter().map(step).collect::<Option<Vec<(i64, i64)>>>();
+    let Some(mut steps) = steps.filter(|_| is_even) else { return false };
+    steps.extend(apart.first().map(|&step| (step, starts.len() as i64)));
     let trips = steps.iter().try_fold(1i64, |trips, step| trips.checked_mul(step.1));
     let Footprint { run, rows } = Footprint::of(steps);
-    form.constant() == 0
-        && rows.is_empty()
-        && run == size
-        && trips == Some(size)
-        && around(graph, live, store).all(|range| runs(graph, range))
+    let happens =
+        |&store: &NodeId| graph.sources(store).len() == 2 && around(graph, live, store).all(|range| runs(graph, range));
+    starts.first() == Some(&0) && rows.is_empty() && run == size && trips == Some(size) && stores.iter().all(happens)
 }
 
 /// The store, and the ends of the serial loops around it.
