@@ -62,6 +62,8 @@ pub(in super::super) enum Instruction {
     Compute { op: Op, operand: DType, dtype: DType, sources: [Register; 3], count: u8, target: Register },
     /// A single machine instruction (Ins).
     Single { instruction: Single, sources: [Register; 2], count: u8, target: Register },
+    /// Joins adjacent unsigned integers of `bytes` bytes, the first one in the lowest bits, into the lanes of the target.
+    Join { source: Register, bytes: u32, target: Register },
     /// Copies one lane to all.
     Splat { source: Register, target: Register },
     /// Concatenates values.

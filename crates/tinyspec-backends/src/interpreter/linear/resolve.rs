@@ -153,6 +153,15 @@ impl<'a> Resolver<'a> {
         match graph.op(node) {
             // Interpreters use the value that custom code stands for.
             Op::Custom => self.widened(graph.source(node, 0), lanes),
+            Op::Bitcast if graph.dtype(sources[0]).size() < graph.dtype(node).size() => {
+                let (from, source) = (graph.dtype(sources[0]), self.value(sources[0])?);
+                if !from.is_unsigned() || !graph.dtype(node).is_unsigned() || lanes == 0 || source.lanes % lanes != 0 {
+                    return Err(self.refuse(node, "only unsigned integers are joined"));
+                }
+                let target = self.allocate(node, lanes)?;
+                self.emit(Instruction::Join { source, bytes: from.size() as u32, target });
+                Ok(target)
+            }
             op if op.is_elementwise() || op == Op::Bitcast => {
                 if sources.len() > 3 {
                     return Err(self.refuse(node, "it has more than three sources"));

@@ -75,6 +75,14 @@ impl Machine<'_> {
                     self.file[(target.start + lane) as usize] = f64::from(value).to_bits();
                 }
             }
+            Instruction::Join { source, bytes, target } => {
+                let count = (source.lanes / target.lanes.max(1)) as usize;
+                for lane in 0..target.lanes as usize {
+                    let first = source.start as usize + lane * count;
+                    let parts = self.file[first..first + count].iter().rev();
+                    self.file[target.start as usize + lane] = parts.fold(0, |word, part| word << (8 * bytes) | part);
+                }
+            }
             Instruction::Splat { source, target } => {
                 let value = self.scalar(*source);
                 self.file[target.range()].fill(value);

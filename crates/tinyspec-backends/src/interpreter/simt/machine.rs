@@ -134,6 +134,17 @@ impl Machine<'_> {
                     self.file[target.start as usize * self.size + offset] = f64::from(value).to_bits();
                 }
             }
+            Instruction::Join { source, bytes, target } => {
+                let count = source.lanes / target.lanes.max(1);
+                for lane in 0..target.lanes {
+                    for thread in 0..self.size {
+                        let parts = (0..count).rev().map(|part| self.lane(*source, lane * count + part, thread));
+                        let word = parts.fold(0, |word, part| word << (8 * bytes) | part);
+                        let to = self.at(*target, lane, thread);
+                        self.file[to] = word;
+                    }
+                }
+            }
             Instruction::Splat { source, target } => {
                 for lane in 0..target.lanes {
                     let to = self.at(*target, lane, 0);

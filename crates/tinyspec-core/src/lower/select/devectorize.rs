@@ -9,6 +9,7 @@ mod reduce;
 mod shift;
 pub(crate) mod stride;
 mod transpose;
+mod words;
 
 use self::stride::MAX_STRIDE;
 use super::tile::{Dims, Layout, Parts};
@@ -125,6 +126,11 @@ impl Cut {
         let none = || SmallVec::<[bool; 4]>::from_elem(false, rank);
         let (mut contiguous, mut interleaved, mut strided) = (none(), none(), none());
         for &node in order {
+            if let Some(word) = self.word(graph, node) {
+                let dims = static_shape(&graph.props(node).shape).unwrap_or_default();
+                (0..dims.len().min(rank))
+                    .for_each(|axis| contiguous[axis] |= self.step(word.index(), axis) == word.count());
+            }
             let (Op::Index, [_, index]) = (graph.op(node), graph.sources(node)) else { continue };
             let sum = self.sum(*index);
             let Some(dims) = static_shape(&graph.props(*index).shape) else { continue };
@@ -233,6 +239,7 @@ impl Cut {
                 }
                 New::Effects(vec![graph.add(op, &waits, Arg::None)?])
             }
+            Op::Or if let Some(words) = self.words(graph, node)? => words,
             _ if op.is_elementwise() || matches!(op, Op::Bitcast | Op::Ins) => self.elementwise(graph, node)?,
             _ => return Err(malformed(graph, node)),
         }))

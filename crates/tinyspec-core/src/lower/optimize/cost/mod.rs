@@ -24,18 +24,21 @@ use std::cell::RefCell;
 use std::fmt;
 use tinyspec_backends::Target;
 use tinyspec_ir::affine::{Affine, Footprint};
-use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op};
+use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op, words};
 
 /// Cycles for an accumulator that finds no register: it goes through memory with each trip, and others wait for it.
 const SPILLED: f64 = 5.0;
 /// Vector loads that one under a mask takes as long as, on machines whose vectors have none: the mask is computed and applied.
 pub(super) const MASKED: f64 = 6.0;
-/// Instructions of each step of a horizontal sum, which halves the number of lanes.
+/// Instructions of each step of a horizontal sum, which halves the number of lanes, and of one that makes two vectors one.
 const ACROSS: f64 = 2.0;
+const TOGETHER: f64 = 3.0;
 /// Cycles of a copy per element where it is scalar: the load, the store, their addresses, and the loop.
 const SCALAR_COPY: f64 = 4.0;
-/// The same where the copy is transposed in registers: shuffles, and cache lines that alias.
-const TRANSPOSED_COPY: f64 = 2.0;
+/// The same where vectors are loaded, and stored lane by lane.
+const SCATTERED_COPY: f64 = 2.0;
+/// The same where the copy is transposed in registers (measured).
+const TRANSPOSED_COPY: f64 = 0.6;
 /// Instructions to compute the mask of a vector that is copied under a gate.
 const MASK: f64 = 24.0;
 /// How often a byte passes a cache that cannot hold the copy: the source is read, and the copy allocated, written and read.
@@ -326,10 +329,10 @@ impl<'a> Model<'a> {
             single += times * lanes;
             body += vectors + 2.0 * lanes;
             if let Some(around) = staged {
-                let elements = self.walk(access).elements(&self.loops, around);
+                let walk = self.walk(access);
+                let (elements, bytes) = (walk.elements(&self.loops, around), walk.size);
                 let copied = elements * self.loops.trips_of_first(around);
                 estimate.accesses += copied * self.copying(access, around);
-                let bytes = access.dtype.size() as f64;
                 for (level, traffic) in copies.iter_mut().enumerate() {
                     if elements * bytes > core.caches[level] {
                         *traffic += COPY_PASSES * copied * bytes;
@@ -365,7 +368,9 @@ impl<'a> Model<'a> {
             return parts;
         }
         let results = self.place(self.open(node));
-        let horizontal = results.elements * ACROSS * self.lanes.log2();
+        let together = results.elements.clamp(1.0, self.lanes);
+        let steps = TOGETHER * (together - 1.0) + ACROSS * (self.lanes / together).log2();
+        let horizontal = results.elements / together * steps;
         estimate.arithmetic += results.times * horizontal / core.arithmetic;
         parts + horizontal
     }
@@ -376,16 +381,18 @@ impl<'a> Model<'a> {
         let is_inside =
             |axis: &usize| (self.loops.is_tile(*axis) || *axis >= around) && self.loops.moves(*axis, access.open);
         let inside = (0..self.loops.count()).filter(is_inside);
-        let steps = inside.map(|axis| (self.step(access, axis), self.loops.trips(axis) as i64));
-        let run = Footprint::of(steps).run as f64;
+        let numbers = self.at_once(access);
+        let step = |axis: usize| self.step(access, axis) / numbers;
+        let run = Footprint::of(inside.map(|axis| (step(axis), self.loops.trips(axis) as i64))).run as f64;
         let innermost = self.innermost_of_copy(access);
         let is_gated = self.graph.sources(access.node).len() > 2;
         let each = each + if is_gated { MASK / self.core.arithmetic } else { 0.0 };
-        match innermost.map(|axis| (self.step(access, axis).abs(), self.loops.trips(axis))) {
+        match innermost.map(|axis| (step(axis).abs(), self.loops.trips(axis))) {
             None if run >= self.lanes => each / self.lanes,
             // Vectors lie along the same axis in the source and in the copy.
             Some((1, trips)) if trips > 1.0 => each / trips.min(self.lanes),
             Some((_, trips)) if run >= self.lanes && trips % self.lanes == 0.0 => TRANSPOSED_COPY,
+            Some(_) if run >= self.lanes => SCATTERED_COPY,
             _ => SCALAR_COPY,
         }
     }
@@ -492,7 +499,7 @@ impl<'a> Model<'a> {
     /// Do the trips of an axis follow each other in memory, or in the copy that is read?
     fn is_contiguous(&self, access: &Access, axis: usize) -> bool {
         let copied = self.stage(access).and_then(|_| self.innermost_of_copy(access));
-        copied.map_or_else(|| self.step(access, axis) == 1, |innermost| innermost == axis)
+        copied.map_or_else(|| self.step(access, axis) == self.numbers(access, axis), |innermost| innermost == axis)
     }
 
     /// A copy has the tile innermost: the axis with the least step, of those that nothing else moves along as well.
@@ -504,6 +511,20 @@ impl<'a> Model<'a> {
         };
         let tile = (0..self.loops.count()).filter(|&axis| self.space.axes[axis].kind == AxisType::Upcast);
         tile.filter(|&axis| moves(axis) && is_alone(axis)).min_by_key(|&axis| self.step(access, axis).abs())
+    }
+
+    /// The numbers of a word, if an access reads words of neighbours along this axis; else 1.
+    fn numbers(&self, access: &Access, axis: usize) -> i64 {
+        let origin = self.space.axes[axis].origin;
+        let is_word = self.space.words == Some(origin)
+            && access.index.coefficient(self.space.origins[origin].range) == 1
+            && self.kernel.product.as_ref().is_some_and(|product| product.loads.contains(&access.node));
+        self.space.facts.numbers.filter(|_| is_word).map_or(1, |numbers| words::count(numbers) as i64)
+    }
+
+    /// The numbers that an access reads at once.
+    fn at_once(&self, access: &Access) -> i64 {
+        (0..self.loops.count()).map(|axis| self.numbers(access, axis)).max().unwrap_or(1)
     }
 
     /// Elements that a trip of an axis moves an access by.
@@ -630,12 +651,16 @@ impl<'a> Model<'a> {
         self.loops.tile(access.open).into_iter().all(|axis| self.step(access, axis) == 0)
     }
 
-    /// Across the vectors lie enough neighbours in memory.
+    /// Whether Select transposes the tile in registers: across the vectors lie neighbours in memory. Loads take whole squares, else
+    /// their lanes are gathered.
     fn is_turned(&self, access: &Access) -> bool {
-        self.loops
-            .tile(access.open)
-            .into_iter()
-            .any(|axis| self.step(access, axis) == 1 && self.loops.trips(axis) >= 4.0)
+        const ROWS: f64 = 4.0;
+        let width = self.lane(access).map_or(1.0, |lane| self.widths[lane]);
+        self.loops.tile(access.open).into_iter().any(|axis| {
+            let trips = self.loops.trips(axis);
+            let fits = if access.is_store { trips >= ROWS } else { trips % width == 0.0 };
+            self.step(access, axis) == self.numbers(access, axis) && trips > 1.0 && fits
+        })
     }
 
     /// Axes around the copy of the Param that is read.
@@ -647,10 +672,11 @@ impl<'a> Model<'a> {
 
     fn walk(&self, access: &Access) -> Walk {
         let elements = self.graph.props(access.buffer).element_count().as_const();
+        let numbers = self.at_once(access);
         Walk {
-            steps: (0..self.space.axes.len()).map(|axis| self.step(access, axis)).collect(),
+            steps: (0..self.space.axes.len()).map(|axis| self.step(access, axis) / numbers).collect(),
             open: access.open,
-            size: access.dtype.size() as f64,
+            size: access.dtype.size() as f64 * numbers as f64,
             irregular: access.irregular,
             of: access.buffer,
             packed: self.stage(access).is_some(),

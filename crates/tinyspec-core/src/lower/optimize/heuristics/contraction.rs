@@ -45,13 +45,6 @@ pub(super) enum Tile {
     Dot(Dot),
 }
 
-impl Tile {
-    /// Do its vectors lie along this axis, which other operands than the panel do not depend on?
-    fn is_along(&self, axis: usize) -> bool {
-        matches!(self, Tile::Panel(tile) if tile.innermost() == axis)
-    }
-}
-
 /// What a tile of more or fewer vectors than two must save: it fills the registers, or loads more (measured).
 const WIDER: f64 = 0.95;
 /// What tiles whose vectors lie across the order of memory take longer, at the least (measured).
@@ -70,19 +63,25 @@ const SHORT_ROW_BYTES: f64 = 512.0;
 const FAR: f64 = 1.05;
 
 impl Planner<'_> {
-    /// The cheapest tile for a sum whose terms are made of two operands.
-    pub(super) fn contraction(&self, [a, b]: [usize; 2]) -> Option<Tile> {
-        let [reduction] = self.kernel.reductions.as_slice() else { return None };
+    /// The cheapest tile of each kind for a sum whose terms are made of two operands.
+    pub(super) fn contraction(&self, [a, b]: [usize; 2]) -> Vec<Tile> {
+        let [reduction] = self.kernel.reductions.as_slice() else { return Vec::new() };
         // A tile along a loop that the sum does not follow would compute it again for each trip.
         let follows = |&origin: &usize| reduction.outer & self.kernel.live.bit(self.space.origins[origin].range) != 0;
         let follows = self.outputs().iter().all(|origin| self.trips(*origin) <= 1 || follows(origin));
         if self.target.vector_bytes == 0 || !follows {
-            return None;
+            return Vec::new();
         }
         if self.is_stream(a) || self.is_stream(b) || self.is_for_few() {
-            return None;
+            return Vec::new();
         }
-        let mut best: Option<(f64, Tile)> = None;
+        let panel = self.panel(a, b).map(Tile::Panel);
+        panel.into_iter().chain(self.shared_dot([a, b]).map(Tile::Dot)).collect()
+    }
+
+    /// The cheapest tile whose vectors lie along an output axis.
+    fn panel(&self, a: usize, b: usize) -> Option<Contraction> {
+        let mut best: Option<(f64, Contraction)> = None;
         for lane in self.outputs() {
             let (panel, rows) = match (self.depends(a, lane), self.depends(b, lane)) {
                 (true, false) => (a, b),
@@ -94,19 +93,12 @@ impl Planner<'_> {
                 for lanes in std::iter::once(SmallVec::from_iter([lane])).chain(joined) {
                     let Some(tile) = self.tile_of(panel, rows, lanes, vectors) else { continue };
                     let cost = self.cost(&tile);
-                    let is_wider = best.as_ref().is_some_and(|(_, other)| other.is_along(lane));
+                    let is_wider = best.as_ref().is_some_and(|(_, other)| other.innermost() == lane);
                     let worth = if is_wider { WIDER } else { 1.0 };
                     if best.as_ref().is_none_or(|(least, _)| cost < worth * least) {
-                        best = Some((cost, Tile::Panel(tile)));
+                        best = Some((cost, tile));
                     }
                 }
-            }
-        }
-        for (a, b) in [(a, b), (b, a)] {
-            if let Some((cost, dot)) = self.dot(a, b)
-                && best.as_ref().is_none_or(|(least, _)| cost < *least)
-            {
-                best = Some((cost, Tile::Dot(dot)));
             }
         }
         best.map(|(_, tile)| tile)
@@ -399,6 +391,15 @@ impl Planner<'_> {
             self.apply(Padto { axis: self.space.name(axis), multiple: trips });
             self.apply(Tc { axis: self.space.name(axis) });
         }
+    }
+
+    /// The kernel with words along the range that both operands are contiguous in, if there is one: vectors of words are loaded as they
+    /// are.
+    pub(super) fn in_words(&self, [a, b]: [usize; 2]) -> Option<Self> {
+        let mut planner = self.clone();
+        planner.words(self.target.masked_access);
+        let along = planner.space.words?;
+        [a, b].iter().all(|&access| self.coefficient(access, along) == 1).then_some(planner)
     }
 
     /// Each step of the reduction reads what lies in a few lines, and from other lines than the step before.

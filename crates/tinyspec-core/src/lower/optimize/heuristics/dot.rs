@@ -19,6 +19,8 @@ pub(super) struct Dot {
     exchanged: Option<(usize, usize)>,
 }
 
+/// Cycles for adding up the lanes of a vector, beside others.
+const HORIZONTAL: f64 = 4.0;
 /// Bytes in one way of the first-level cache.
 const SETS: i64 = 4096;
 /// Cycles per line from the second-level cache, and from beyond it, with several loads in flight (measured).
@@ -26,6 +28,12 @@ pub(super) const NEAR_CYCLES: f64 = 1.0;
 const FAR_CYCLES: f64 = 4.0;
 
 impl Planner<'_> {
+    /// The cheapest such tile of a product, either of whose operands may be packed.
+    pub(super) fn shared_dot(&self, [a, b]: [usize; 2]) -> Option<Dot> {
+        let dots = [(a, b), (b, a)].into_iter().filter_map(|(a, b)| self.dot(a, b));
+        dots.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, dot)| dot)
+    }
+
     /// The cheapest such tile of the product of two accesses, and cycles for each vector of useful products. The second one may be
     /// packed.
     pub(super) fn dot(&self, a: usize, b: usize) -> Option<(f64, Dot)> {
@@ -88,8 +96,8 @@ impl Planner<'_> {
             let step = step.max(lines);
             let exchanged = is_exchanged.then(|| (of_a[0], of_b[0]));
             let steps: i64 = self.reduced().map(|origin| self.trips(origin)).product();
-            // Adding up the lanes of a vector takes about as many steps as it has lanes.
-            let end = products * (lanes * lanes) as f64 / steps.max(1) as f64;
+            // The lanes of several vectors are added up together.
+            let end = products * HORIZONTAL * lanes as f64 / steps.max(1) as f64;
             let heights: SmallVec<[(usize, i64); 4]> = first.into_iter().chain(second).collect();
             let filled: f64 = heights.iter().map(|&(origin, height)| self.share_filled(origin, height)).product();
             let cost = (step + end) / (products * filled * self.share_filled(lane, lanes));

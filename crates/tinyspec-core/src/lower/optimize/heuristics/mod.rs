@@ -24,7 +24,7 @@ use super::kernel::Kernel;
 use super::space::Space;
 use crate::lower::optimize::transforms::{OptOp, Padto, Split, Swap};
 use tinyspec_backends::Target;
-use tinyspec_ir::{AxisType, Graph, NodeId, Op};
+use tinyspec_ir::{AxisType, Graph, NodeId, Op, words};
 
 /// The schedule of a kernel for this target; `space` is its axes without one.
 pub(super) fn choose(graph: &Graph, kernel: &Kernel, space: Space, target: &Target) -> Vec<OptOp> {
@@ -40,12 +40,19 @@ pub(super) fn choose(graph: &Graph, kernel: &Kernel, space: Space, target: &Targ
         return planner.scan(&carried);
     }
     let factors = planner.factors();
-    let contraction = factors.or_else(|| planner.operands()).and_then(|operands| planner.contraction(operands));
+    let contractions = factors.or_else(|| planner.operands()).map(|operands| planner.contraction(operands));
+    let contractions = contractions.unwrap_or_default();
     // The arithmetic of other terms may outweigh the loads that a tile saves.
-    let is_other = contraction.is_some() && factors.is_none();
-    let tiles = planner.tiles(contraction);
-    let vectors = (tiles.is_empty() || is_other).then(|| planner.clone().vectorize());
-    planner.cheapest(tiles.into_iter().chain(vectors)).unwrap_or_default()
+    let is_other = !contractions.is_empty() && factors.is_none();
+    let tiles = planner.tiles(&contractions);
+    let has_vectors = tiles.is_empty() || is_other;
+    let vectors = has_vectors.then(|| planner.clone().vectorize());
+    let of_words = factors.and_then(|factors| Some((factors, planner.in_words(factors)?)));
+    let of_words = of_words.iter().flat_map(|(factors, planner)| {
+        let dot = planner.shared_dot(*factors).map(|dot| planner.clone().tile_dot(&dot));
+        dot.into_iter().chain(has_vectors.then(|| planner.clone().vectorize()))
+    });
+    planner.cheapest(tiles.into_iter().chain(vectors).chain(of_words)).unwrap_or_default()
 }
 
 #[derive(Clone)]
@@ -58,14 +65,14 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// The kernel under register tiles: of a contraction, else of windows.
-    fn tiles(&self, contraction: Option<Tile>) -> Vec<Planner<'_>> {
-        let dot = match contraction {
-            Some(Tile::Panel(tile)) => return vec![self.clone().tile(&tile)],
-            Some(Tile::Dot(dot)) => Some(self.clone().tile_dot(&dot)),
-            None => None,
-        };
-        dot.into_iter().chain(self.window_tiles().iter().map(|tile| self.clone().tile_window(tile))).collect()
+    /// The kernel under register tiles: of a contraction, and of windows unless vectors can only lie along its output axes.
+    fn tiles(&self, contractions: &[Tile]) -> Vec<Planner<'_>> {
+        let windows = if let [Tile::Panel(_)] = contractions { Vec::new() } else { self.window_tiles() };
+        let tiled = contractions.iter().map(|tile| match tile {
+            Tile::Panel(tile) => self.clone().tile(tile),
+            Tile::Dot(dot) => self.clone().tile_dot(dot),
+        });
+        tiled.chain(windows.iter().map(|tile| self.clone().tile_window(tile))).collect()
     }
 
     /// The schedule that costs least.
@@ -96,8 +103,15 @@ impl Planner<'_> {
         self.space.axes.iter().rposition(|axis| axis.origin == origin)
     }
 
+    /// Trips of an original range; if words lie along it, the number of words.
     fn trips(&self, origin: usize) -> i64 {
-        self.space.origins[origin].trips.unwrap_or(0)
+        let trips = self.space.origins[origin].trips.unwrap_or(0);
+        match self.space.facts.numbers.filter(|_| self.space.words == Some(origin)) {
+            Some(numbers) => {
+                trips.div_euclid(words::count(numbers) as i64) + i64::from(trips % words::count(numbers) as i64 > 0)
+            }
+            None => trips,
+        }
     }
 
     fn coefficient(&self, access: usize, origin: usize) -> i64 {

@@ -63,20 +63,28 @@ impl Rebuild<'_> {
         Ok(())
     }
 
-    /// The Loads of the operands: of bytes the unsigned ones first, or those that fewer lanes of the tile read. What is added for
-    /// them is computed of the others, so once for more products.
+    /// The Loads of the operands: of bytes the unsigned ones first, or those of which a tile has more vectors. What is added for them
+    /// is computed of the others.
     fn unsigned_first(&self, graph: &Graph, product: &Product) -> [NodeId; 2] {
         let [a, b] = product.loads;
-        let lanes = |load: NodeId| -> i64 {
+        let vectors = |load: NodeId| -> i64 {
             let open = self.accesses.get(&load).map_or(0, |access| access.open);
-            let is_inside = |origin: usize| open & self.kernel.live.bit(self.space.origins[origin].range) != 0;
-            let tile = self.space.axes.iter().filter(|axis| axis.kind == AxisType::Upcast && is_inside(axis.origin));
-            tile.map(|axis| axis.trips.unwrap_or(1)).product()
+            let is_inside = |axis: &usize| {
+                let axis = &self.space.axes[*axis];
+                axis.kind == AxisType::Upcast && open & self.kernel.live.bit(self.space.origins[axis.origin].range) != 0
+            };
+            let tile = (0..self.space.axes.len()).filter(is_inside);
+            let lanes = self.target.lanes(DType::I32) as i64;
+            let vectors = |axis: usize| {
+                let trips = self.space.axes[axis].trips.unwrap_or(1);
+                if self.space.is_lane(axis) { (trips + lanes - 1) / lanes } else { trips }
+            };
+            tile.map(vectors).product()
         };
         match [a, b].map(|load| graph.dtype(load) == DType::U8) {
             [true, false] => [a, b],
             [false, true] => [b, a],
-            _ if lanes(a) > lanes(b) => [b, a],
+            _ if vectors(a) < vectors(b) => [b, a],
             _ => [a, b],
         }
     }

@@ -1,6 +1,6 @@
 //! Reduces across tile axes: parts first, lanes last.
 
-use super::{Cut, New, dims, extract, malformed, splat};
+use super::{Cut, New, dims, extract, gathered, lanes, malformed, splat};
 use crate::lower::select::accumulate::update;
 use crate::lower::select::tile::{Dims, Parts};
 use rustc_hash::FxHashMap;
@@ -16,14 +16,14 @@ impl Cut {
         let to = self.layout(dims(graph, node)?);
         let across_lanes = from.lane.is_some_and(|lane| axes.contains(&(lane as u32)));
         // The parts of each result, keyed by the coordinates of its first lane.
-        let mut gathered: FxHashMap<Dims, Vec<NodeId>> = FxHashMap::default();
+        let mut parts_of: FxHashMap<Dims, Vec<NodeId>> = FxHashMap::default();
         for at in from.starts() {
             let part = self.part(graph, source, &from, &at)?;
             let mut kept = at.clone();
             for &axis in &axes {
                 *kept.get_mut(axis as usize).ok_or_else(|| malformed(graph, node))? = 0;
             }
-            let parts = gathered.entry(kept).or_default();
+            let parts = parts_of.entry(kept).or_default();
             // A constant 0, as from a closed gate, adds nothing.
             if op == Op::Add && !parts.is_empty() && graph.as_const(part).is_some_and(|zero| zero.bits == 0) {
                 continue;
@@ -31,17 +31,22 @@ impl Cut {
             let part = splat(graph, part, from.width)?;
             parts.push(part);
         }
-        let mut results: FxHashMap<Dims, NodeId> = FxHashMap::default();
-        let chains = self.chains.div_ceil(gathered.len().max(1));
-        for (at, parts) in gathered {
-            let mut total = total(graph, op, parts, chains)?;
-            if across_lanes {
-                let arg = Arg::Reduce { op, axes: Axes::from_iter([0]) };
-                let single = graph.add(Op::Reduce, &[total], arg)?;
-                total = extract(graph, single, 0)?;
-            }
-            results.insert(at, total);
+        let chains = self.chains.div_ceil(parts_of.len().max(1));
+        let mut totals: Vec<(Dims, NodeId)> = Vec::with_capacity(parts_of.len());
+        for (at, parts) in parts_of {
+            totals.push((at, total(graph, op, parts, chains)?));
         }
+        if across_lanes {
+            // Neighbours are reduced together.
+            totals.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            for together in totals.chunks_mut(from.width as usize) {
+                let vectors: SmallVec<[NodeId; 16]> = together.iter().map(|total| total.1).collect();
+                for (total, result) in together.iter_mut().zip(across(graph, op, &vectors)?) {
+                    total.1 = result;
+                }
+            }
+        }
+        let results: FxHashMap<Dims, NodeId> = totals.into_iter().collect();
         let mut parts = Vec::with_capacity(to.count());
         for at in to.starts() {
             // The result may be vectorised along another axis than the source, so its vectors are built lane by lane.
@@ -63,6 +68,54 @@ impl Cut {
         }
         Ok(New::Value(Parts { layout: to, parts }))
     }
+}
+
+/// Reduces each of some vectors, at most as many as they have lanes, to a scalar: pairs of them share an op, whose result has the
+/// halves of one beside the halves of the other, until all are in one vector.
+fn across(graph: &mut Graph, op: Op, vectors: &[NodeId]) -> Result<Vec<NodeId>> {
+    let width = vectors.first().map_or(1, |&vector| lanes(graph, vector)) as usize;
+    if vectors.len() < 2 || !width.is_power_of_two() {
+        let arg = Arg::Reduce { op, axes: Axes::from_iter([0]) };
+        let single = |&vector: &NodeId| {
+            let single = graph.add(Op::Reduce, &[vector], arg.clone())?;
+            extract(graph, single, 0)
+        };
+        return vectors.iter().map(single).collect();
+    }
+    // Each with the numbers of those whose lanes it holds, in runs of equal length.
+    let numbers = (0..vectors.len().next_power_of_two()).map(|number| number.min(vectors.len() - 1));
+    let mut open: Vec<(NodeId, Vec<usize>)> = numbers.map(|number| (vectors[number], vec![number])).collect();
+    while open.len() > 1 {
+        let others = open.split_off(open.len() / 2);
+        for ((vector, numbers), (other, of_other)) in open.iter_mut().zip(others) {
+            let run = width / numbers.len();
+            let mut half = |upper: usize| {
+                let pieces = (0..numbers.len()).flat_map(|number| [(*vector, number), (other, number)]);
+                let picked: SmallVec<[(NodeId, i64); 16]> = pieces
+                    .flat_map(|(vector, number)| (0..run / 2).map(move |lane| (vector, number, lane)))
+                    .map(|(vector, number, lane)| (vector, (number * run + upper * run / 2 + lane) as i64))
+                    .collect();
+                gathered(graph, &picked)
+            };
+            let halves = [half(0)?, half(1)?];
+            *vector = graph.alu(op, &halves)?;
+            *numbers = numbers.iter().zip(of_other).flat_map(|(&number, other)| [number, other]).collect();
+        }
+    }
+    let Some((mut vector, numbers)) = open.pop() else { return Ok(Vec::new()) };
+    let mut run = width / numbers.len();
+    while run > 1 {
+        let mut half = |upper: usize| {
+            let lanes = (0..numbers.len() * run).filter(|lane| lane % run / (run / 2) == upper);
+            let picked: SmallVec<[(NodeId, i64); 16]> = lanes.map(|lane| (vector, lane as i64)).collect();
+            gathered(graph, &picked)
+        };
+        let halves = [half(0)?, half(1)?];
+        vector = graph.alu(op, &halves)?;
+        run /= 2;
+    }
+    let lane = |number: usize| numbers.iter().position(|&other| other == number).unwrap_or_default();
+    (0..vectors.len()).map(|number| extract(graph, vector, lane(number) as i64)).collect()
 }
 
 /// Adds up a sum of products in a few chains of multiply-adds, and anything else in a tree.

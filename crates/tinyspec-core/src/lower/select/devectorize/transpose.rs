@@ -20,10 +20,40 @@ impl Cut {
         if gated.is_some_and(|(alt, _)| graph.as_const(alt).is_none()) {
             return Ok(None);
         }
-        let Some(lane) = layout.lane else { return Ok(None) };
         let width = layout.width;
         let along = self.across(sum, layout).and_then(|run| run.axes.first().copied());
         let Some((along, _)) = along.filter(|&(_, size)| size % width == 0) else { return Ok(None) };
+        self.turned(graph, layout, along, |cut, graph, start| {
+            let Address { base, .. } = cut.address(graph, sum, layout, start)?;
+            let mut gate = None;
+            if let Some((_, own)) = gated {
+                let mut at = start.clone();
+                let open = (0..width).map(|place| {
+                    at[along] = start[along] + place;
+                    cut.lane_of(graph, own, &at)
+                });
+                let Some(open) = open.collect::<Option<Vec<Lane>>>() else { return Ok(None) };
+                gate = cut.gate_of_lanes(graph, &open)?;
+            }
+            let place = cut.contiguous(graph, buffer, &base, width)?;
+            let mut operands: SmallVec<[NodeId; 3]> = SmallVec::from_iter([place]);
+            if let (Some((alt, _)), Some(gate)) = (gated, gate) {
+                operands.extend([splat(graph, alt, width)?, gate]);
+            }
+            graph.add(Op::Load, &operands, arg.clone()).map(Some)
+        })
+    }
+
+    /// The parts of a tile whose lanes are rows of vectors along another axis: `row` loads the vector that starts at an element,
+    /// and `None` is passed on.
+    pub(super) fn turned(
+        &mut self,
+        graph: &mut Graph,
+        layout: &Layout,
+        along: usize,
+        mut row: impl FnMut(&mut Cut, &mut Graph, &Dims) -> Result<Option<NodeId>>,
+    ) -> Result<Option<Vec<NodeId>>> {
+        let (Some(lane), width) = (layout.lane, layout.width) else { return Ok(None) };
         // Blocks by their first element.
         let mut blocks: FxHashMap<Dims, Vec<Option<NodeId>>> = FxHashMap::default();
         let mut parts = Vec::with_capacity(layout.count());
@@ -32,25 +62,11 @@ impl Cut {
             start[along] -= start[along] % width;
             if !blocks.contains_key(&start) {
                 let mut rows = Vec::with_capacity(width as usize);
-                for row in 0..width {
+                for number in 0..width {
                     let mut at = start.clone();
-                    at[lane] += row;
-                    let Address { base, .. } = self.address(graph, sum, layout, &at)?;
-                    let mut gate = None;
-                    if let Some((_, own)) = gated {
-                        let open = (0..width).map(|place| {
-                            at[along] = start[along] + place;
-                            self.lane_of(graph, own, &at)
-                        });
-                        let Some(open) = open.collect::<Option<Vec<Lane>>>() else { return Ok(None) };
-                        gate = self.gate_of_lanes(graph, &open)?;
-                    }
-                    let place = self.contiguous(graph, buffer, &base, width)?;
-                    let mut operands: SmallVec<[NodeId; 3]> = SmallVec::from_iter([place]);
-                    if let (Some((alt, _)), Some(gate)) = (gated, gate) {
-                        operands.extend([splat(graph, alt, width)?, gate]);
-                    }
-                    rows.push(Some(graph.add(Op::Load, &operands, arg.clone())?));
+                    at[lane] += number;
+                    let Some(row) = row(self, graph, &at)? else { return Ok(None) };
+                    rows.push(Some(row));
                 }
                 blocks.insert(start.clone(), turn(graph, rows)?);
             }

@@ -43,27 +43,27 @@ impl Rebuild<'_> {
     /// The layout of a copy of these groups.
     pub(super) fn arrange(&self, index: &Affine, mut groups: Vec<Group>, form: Form) -> Layout {
         let mut order = self.order_in_memory(&groups);
-        let turns = !self.shares && !matches!(form, Form::Words(_));
-        let mut turned = if turns { turned(&groups, &order) } else { None };
-        // Taps are short, but those of all channels follow each other in memory.
-        if turns
-            && turned.is_none()
-            && let Some(dense) = self.dense(index, &groups)
-        {
-            let dense_order = self.order_in_memory(&dense);
-            if let Some(squares) = self::turned(&dense, &dense_order) {
-                (groups, order, turned) = (dense, dense_order, Some(squares));
-            }
-        }
         // A word holds several neighbours, which are as many units from the next word.
         let is_of_words = |axis: usize| Some(self.space.axes[axis].origin) == self.space.words;
-        let contiguous = groups.iter().map(|group| match form {
+        let is_contiguous = |group: &Group| match form {
             Form::Words(word) if word.is_contiguous() && group.steps.iter().any(|step| is_of_words(step.0)) => {
                 group.unit == word.count()
             }
             _ => group.unit == 1,
-        });
-        let contiguous: SmallVec<[bool; 8]> = contiguous.collect();
+        };
+        let mut turned = if self.shares { None } else { turned(&groups, &order, is_contiguous) };
+        // Taps are short, but those of all channels follow each other in memory.
+        if !self.shares
+            && turned.is_none()
+            && !matches!(form, Form::Words(_))
+            && let Some(dense) = self.dense(index, &groups)
+        {
+            let dense_order = self.order_in_memory(&dense);
+            if let Some(squares) = self::turned(&dense, &dense_order, is_contiguous) {
+                (groups, order, turned) = (dense, dense_order, Some(squares));
+            }
+        }
+        let contiguous: SmallVec<[bool; 8]> = groups.iter().map(is_contiguous).collect();
         let (mut strides, mut size) = (vec![0; groups.len()], 1i64);
         for &group in order.iter().rev() {
             strides[group] = size;
@@ -144,10 +144,11 @@ impl Rebuild<'_> {
 }
 
 /// The groups along which the source and the copy are contiguous, if they differ and blocks of them fill vectors.
-fn turned(groups: &[Group], layout: &[usize]) -> Option<(usize, usize)> {
+fn turned(groups: &[Group], layout: &[usize], is_contiguous: impl Fn(&Group) -> bool) -> Option<(usize, usize)> {
     let to = *layout.last()?;
-    let from = (0..groups.len()).find(|&group| group != to && groups[group].unit == 1)?;
+    let from = (0..groups.len()).find(|&group| group != to && is_contiguous(&groups[group]))?;
     let is_square = groups[from].extent >= CHUNK;
-    let is_interleaved = groups[from].extent == groups[to].unit && groups[from].extent <= MAX_STRIDE;
+    let is_interleaved =
+        groups[from].extent * groups[from].unit == groups[to].unit && groups[from].extent <= MAX_STRIDE;
     (groups[to].extent % CHUNK == 0 && (is_square || is_interleaved)).then_some((from, to))
 }
