@@ -5,6 +5,7 @@ mod bind;
 mod cover;
 mod flatten;
 mod leave;
+mod nontemporal;
 mod packed_dot;
 mod running;
 mod schedule;

@@ -5,7 +5,7 @@
 //! such a tile is transposed in registers. Iterations of a parallel loop are independent, and a reduction is unordered, so all of
 //! this is legal.
 
-use super::running;
+use super::{nontemporal, running};
 use crate::lower::live::{next_range_id, trips};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
@@ -51,7 +51,8 @@ pub(crate) fn vectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> Res
         }
     }
     let sink = joined(graph, sink)?;
-    wait_for_loops(graph, sink)
+    let sink = wait_for_loops(graph, sink)?;
+    nontemporal::nontemporal(graph, sink, target)
 }
 
 /// Reductions of reductions by the same op are one, so that their vectors are reduced once in the end. All that share a loop take

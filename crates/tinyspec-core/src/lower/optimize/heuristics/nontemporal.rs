@@ -16,10 +16,14 @@ pub(in super::super) fn nontemporal(graph: &Graph, kernel: &Kernel, target: &Tar
     let stores = kernel.accesses.iter().filter(|access| access.is_store);
     let written: FxHashSet<NodeId> = stores.map(|access| access.buffer).collect();
     let is_only_written = |&buffer: &NodeId| !kernel.loads_from(buffer);
-    let Moved { all, stored } = Moved::by(graph, &kernel.order, &written);
-    let writes_enough = stored as f64 >= LEAST_WRITTEN * all as f64;
-    let pays = all > kept(target) && writes_enough && written.iter().any(is_only_written);
+    let pays = written.iter().any(is_only_written) && bypassing_pays(graph, &kernel.order, &written, target);
     pays.then_some(Nontemporal.into())
+}
+
+/// Whether a kernel that stores to these buffers moves more bytes than the caches hold, and stores enough of them.
+pub(crate) fn bypassing_pays(graph: &Graph, order: &[NodeId], written: &FxHashSet<NodeId>, target: &Target) -> bool {
+    let Moved { all, stored } = Moved::by(graph, order, written);
+    all > kept(target) && stored as f64 >= LEAST_WRITTEN * all as f64
 }
 
 /// Bytes that a kernel moves.
