@@ -268,3 +268,33 @@ fn reductions_inside_of_one_that_depends_on_the_row() {
         }
     });
 }
+
+uop! { <N>
+    fn extremes_of_registers(x: &Global<f32, 3, N>) -> (Global<f32, 3> as most, Global<f32, 3> as least) {
+        for g in global(1) {
+            let mut high: Reg<f32, 3>;
+            let mut low: Reg<f32, 3>;
+            for u in unroll(3) { high[u] = -100.0; low[u] = 100.0; }
+            for i in reduce(N) {
+                for u in unroll(3) {
+                    high[u] = max(high[u], x[u, i]);
+                    low[2 - u] = min(x[u, i], low[2 - u]);
+                }
+            }
+            for u in unroll(3) { most[u] = high[u]; least[u] = low[u]; }
+        }
+    }
+}
+
+#[test]
+fn registers_accumulate_extremes() {
+    each_device(|device| {
+        for n in [1, 7, 64, 100] {
+            let x = numbers(3 * n, 21);
+            let (most, least) = extremes_of_registers(&tensor(&x, &[3, n], device));
+            let row = |u: usize| x[u * n..][..n].iter().copied();
+            assert_same(&most, &[0, 1, 2].map(|u| row(u).fold(-100.0, f32::max)));
+            assert_same(&least, &[2, 1, 0].map(|u| row(u).fold(100.0, f32::min)));
+        }
+    });
+}

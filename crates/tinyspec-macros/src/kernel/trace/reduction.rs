@@ -1,6 +1,6 @@
 //! Reduce loops: variables only accumulate, so the order of iterations is free.
 
-use super::{Tracer, Value};
+use super::{Binding, Tracer, Value};
 use crate::diagnostics::Place as At;
 use crate::kernel::syntax::*;
 use tinyspec_ir::{Arg, Axes, Builder, Const, DType, NodeId, Op};
@@ -12,6 +12,9 @@ pub struct Accumulator {
     /// The step and the values so far. A minimum is accumulated as the complement of the maximum of complements.
     so_far: Option<(Step, NodeId)>,
 }
+
+/// A mistake whose error stands already.
+struct Reported;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
@@ -51,7 +54,13 @@ impl Tracer<'_> {
             (Some(BinaryOp::Add), _) => Some((Step::Add, value, false)),
             (Some(BinaryOp::Sub), _) => Some((Step::Add, value, true)),
             (Some(BinaryOp::Mul), _) => Some((Step::Mul, value, false)),
-            (None, _) => accumulation(&name, value).map(|(step, operand)| (step, operand, false)),
+            (None, _) => match self.accumulation(number, value) {
+                Ok(form) => form.map(|(step, operand)| (step, operand, false)),
+                Err(Reported) => {
+                    self.variables[number].value = Value::Wrong;
+                    return;
+                }
+            },
             _ => None,
         };
         let Some((step, operand, negative)) = form else {
@@ -201,31 +210,46 @@ impl Tracer<'_> {
         self.graph.add(Op::Cast, &[value], Arg::DType(dtype)).ok()
     }
 
+    /// `v + e`, `v * e`, `max(v, e)`, `min(v, e)` of a variable or a register, either way around.
+    fn accumulation<'e>(&mut self, number: usize, value: &'e Expr) -> Result<Option<(Step, &'e Expr)>, Reported> {
+        let (step, a, b) = match &value.kind {
+            ExprKind::Binary(BinaryOp::Add, a, b) => (Step::Add, &**a, &**b),
+            ExprKind::Binary(BinaryOp::Mul, a, b) => (Step::Mul, &**a, &**b),
+            ExprKind::Call(function, arguments) => match (function.to_string().as_str(), arguments.as_slice()) {
+                ("max" | "maximum", [a, b]) => (Step::Max, a, b),
+                ("min" | "minimum", [a, b]) => (Step::Min, a, b),
+                _ => return Ok(None),
+            },
+            _ => return Ok(None),
+        };
+        Ok(match (self.is_variable(number, a)?, self.is_variable(number, b)?) {
+            (true, false) => Some((step, b)),
+            (false, true) => Some((step, a)),
+            _ => None,
+        })
+    }
+
+    fn is_variable(&mut self, number: usize, expr: &Expr) -> Result<bool, Reported> {
+        match &expr.kind {
+            ExprKind::Name(name) => {
+                Ok(matches!(self.lookup(&name.to_string()), Some(Binding::Variable(other)) if *other == number))
+            }
+            ExprKind::Element(element) => match self.lookup(&element.buffer.to_string()).cloned() {
+                Some(Binding::Registers { dims, first, .. }) => {
+                    let register = self.register(element, &dims, first);
+                    register.map(|register| register == number).ok_or(Reported)
+                }
+                _ => Ok(false),
+            },
+            _ => Ok(false),
+        }
+    }
+
     /// Refuses a read of an accumulator inside its loop.
     pub fn refuse_partial(&mut self, name: &str, at: At) {
         let message = format!(
             "`{name}` has no value inside of the reduce loop that accumulates it: read it after the loop, or use `serial`"
         );
         self.error(at, message);
-    }
-}
-
-/// `name + e`, `name * e`, `max(name, e)`, `min(name, e)`, either way around.
-fn accumulation<'a>(name: &str, value: &'a Expr) -> Option<(Step, &'a Expr)> {
-    let is_name = |expr: &Expr| matches!(&expr.kind, ExprKind::Name(other) if other == name);
-    let (step, a, b) = match &value.kind {
-        ExprKind::Binary(BinaryOp::Add, a, b) => (Step::Add, &**a, &**b),
-        ExprKind::Binary(BinaryOp::Mul, a, b) => (Step::Mul, &**a, &**b),
-        ExprKind::Call(function, arguments) => match (function.to_string().as_str(), arguments.as_slice()) {
-            ("max" | "maximum", [a, b]) => (Step::Max, a, b),
-            ("min" | "minimum", [a, b]) => (Step::Min, a, b),
-            _ => return None,
-        },
-        _ => return None,
-    };
-    match (is_name(a), is_name(b)) {
-        (true, false) => Some((step, b)),
-        (false, true) => Some((step, a)),
-        _ => None,
     }
 }
