@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use tinyspec::backends::{BackendError, Compiler, Launch, LinearKernel, Program, Runtime, Target};
+use tinyspec::backends::{BackendError, CommandBuffer, Compiler, LinearKernel, Program, Runtime, Target};
 
 /// Registers one under this name; no plan or kernel of another is known to it.
 pub fn register(name: &str) {
@@ -44,7 +44,7 @@ unsafe impl Runtime for Nothing {
         Ok(Arc::new(Nothing))
     }
 
-    unsafe fn enqueue(&self, _: &[Launch], _: &[*mut u8]) -> Result<(), BackendError> {
+    unsafe fn enqueue(&self, _: &CommandBuffer, _: &[*mut u8]) -> Result<(), BackendError> {
         Ok(())
     }
 }

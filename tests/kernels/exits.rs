@@ -230,7 +230,7 @@ fn long_loops_end_anywhere() {
     for n in [31, 32, 33, 100, 1000, 1025, 5000] {
         for at in [0, 1, 30, 31, 32, 63, 64, 127, 128, n / 2, n - 2, n - 1, n] {
             let x: Vec<i32> = (0..n).map(|j| if j == at { 4 } else { 5 }).collect();
-            let expected = if at < n { at as i32 } else { -1 };
+            let expected = if at < n { at } else { -1 };
             for device in ["interpreter", "cpu"] {
                 let x = Tensor::from_slice(&x, [1, n]).to(device);
                 assert_eq!(first(&x, 4).to_vec::<i32>().unwrap(), [expected], "{at} of {n} on {device}");
