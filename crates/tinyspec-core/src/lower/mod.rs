@@ -13,11 +13,13 @@ pub mod optimize;
 pub mod pass;
 pub mod passes;
 pub mod plan;
+pub(crate) mod products;
 pub mod rangeify;
 pub(crate) mod replace;
 pub mod select;
 pub mod special;
 pub(crate) mod terms;
+pub(crate) mod traffic;
 
 use tinyspec_backends::Target;
 use tinyspec_ir::DType;

@@ -18,6 +18,8 @@ const LOWER: &[&str] = &[
     "terms",
     "replace",
     "loops",
+    "products",
+    "traffic",
     "plan",
     "expand",
     "select",

@@ -1,6 +1,6 @@
 //! Stores that bypass the caches, in kernels written by hand.
 
-use crate::lower::optimize::bypassing_pays;
+use crate::lower::traffic::bypassing_pays;
 use rustc_hash::FxHashSet;
 use tinyspec_backends::Target;
 use tinyspec_ir::rewrite::transform;

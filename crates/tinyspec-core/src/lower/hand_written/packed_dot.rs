@@ -3,7 +3,7 @@
 
 use crate::lower::fold::identity;
 use crate::lower::live::{next_range_id, trips};
-use crate::lower::optimize::packed_dot::word_dtypes;
+use crate::lower::products::word_dtypes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use tinyspec_backends::Target;

@@ -32,7 +32,6 @@ pub(crate) mod windows;
 pub use axis::{Axis, AxisName, NoAxisName};
 pub use cost::Estimate;
 pub(crate) use cost::NAMED_TRIPS;
-pub(crate) use heuristics::bypassing_pays;
 pub use kernel::{Access, Kernel, Nest, Reduction};
 pub use online::Blocking;
 pub use packed_dot::Product;

@@ -1,6 +1,7 @@
 //! Sums of products of which one instruction computes several terms ("TC"): two or four in a word of each operand.
 
 use super::kernel::Kernel;
+use crate::lower::products::word_dtypes;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tinyspec_backends::Target;
@@ -56,17 +57,6 @@ pub(in super::super) fn as_written(graph: &mut Graph, sink: NodeId) -> Result<No
         new.insert(node, value);
     }
     Ok(new[&sink])
-}
-
-/// What words may hold for a sum of such a dtype of products of such factors, the shortest numbers first.
-pub(in super::super) fn word_dtypes(sum: DType, factors: [DType; 2]) -> Option<&'static [DType]> {
-    let narrow = |dtype: DType| matches!(dtype, DType::I8 | DType::U8 | DType::I16);
-    match (sum, factors) {
-        (DType::I32, [DType::I8, DType::I8 | DType::U8] | [DType::U8, DType::I8]) => Some(&[DType::U8, DType::I16]),
-        (DType::I32, [a, b]) if narrow(a) && narrow(b) => Some(&[DType::I16]),
-        (DType::F32, [DType::BF16, DType::BF16]) => Some(&[DType::BF16]),
-        _ => None,
-    }
 }
 
 /// The product that the kernel's only sum is of.

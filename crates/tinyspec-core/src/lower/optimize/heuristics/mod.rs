@@ -15,7 +15,6 @@ mod workgroups;
 
 use self::contraction::Tile;
 pub(super) use self::copies::share_copies;
-pub(crate) use self::nontemporal::bypassing_pays;
 pub(super) use self::nontemporal::nontemporal;
 pub(super) use self::partition::partition;
 pub(super) use self::values::values;
