@@ -7,6 +7,7 @@ mod check;
 mod contractions;
 mod figures;
 mod growth;
+mod hand_written;
 mod kernels;
 mod latency;
 mod macros;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
     let mut session = Session::from_arguments();
     session.limits();
     let measured = kernels::benches(&mut session)
+        .and_then(|()| hand_written::benches(&mut session))
         .and_then(|()| attention::counts(&mut session))
         .and_then(|()| latency::benches(&mut session))
         .and_then(|()| Ok(training::benches(&mut session)?));
