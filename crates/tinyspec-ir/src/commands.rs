@@ -1,10 +1,11 @@
 //! Command buffers as graphs: `Tuple(After(buffer, Linear(Call…)) …)` (the spec's "from Tensor programs to Command Buffers").
 //!
 //! The Linear runs its Calls in order. A Call is `(kernel, buffers…, dims…)`: its kernel is a Sink in range form, or, if somebody
-//! wrote it by hand, a CustomFunction with its name over a Sink, a Linear or a Program. A buffer is a Param, which each run
-//! binds, a Buffer, a Binary, which holds constants, or a part of one: `Shrink(Reshape(…))`, along its only axis. The results are
-//! Buffers, or Params that are overwritten, as they are after the Linear, in the results' shapes; all other Buffers are
-//! temporaries.
+//! wrote it by hand, a CustomFunction with its name over a Sink, a Linear or a Program. Or it calls a
+//! [custom function](crate::custom_function), which is told the dtypes and shapes of its arguments:
+//! `Bitcast(Reshape(buffer, shape))`, where they differ from the buffer's. A buffer is a Param, which each run binds, a Buffer, a
+//! Binary, which holds constants, or a part of one: `Shrink(Reshape(…))`, along its only axis. The results are Buffers, or Params
+//! that are overwritten, as they are after the Linear, in the results' shapes; all other Buffers are temporaries.
 //!
 //! ```
 //! use tinyspec_ir::{commands, text, verify};
@@ -38,6 +39,7 @@
 //! # Ok::<(), tinyspec_ir::Error>(())
 //! ```
 
+use crate::custom_function;
 use crate::{Arg, Builder, Error, ErrorKind, Graph, NodeId, Op, Result};
 use rustc_hash::FxHashSet;
 
@@ -72,7 +74,7 @@ fn state(graph: &Graph, mut result: NodeId) -> NodeId {
 
 /// The buffer behind a result, a state or a part.
 pub fn base(graph: &Graph, mut node: NodeId) -> NodeId {
-    while matches!(graph.op(node), Op::After | Op::Shrink | Op::Reshape) {
+    while matches!(graph.op(node), Op::After | Op::Shrink | Op::Reshape | Op::Bitcast) {
         node = graph.source(node, 0);
     }
     node
@@ -81,7 +83,7 @@ pub fn base(graph: &Graph, mut node: NodeId) -> NodeId {
 /// The first element of a buffer that a part of it covers; `None` if it is the whole buffer.
 pub fn offset(graph: &Graph, mut part: NodeId) -> Option<i64> {
     let mut offset: Option<i64> = None;
-    while matches!(graph.op(part), Op::After | Op::Shrink | Op::Reshape) {
+    while matches!(graph.op(part), Op::After | Op::Shrink | Op::Reshape | Op::Bitcast) {
         if graph.op(part) == Op::Shrink {
             let own = graph.props(graph.source(part, 1)).value.as_deref().and_then(|value| value.first()?.as_const());
             offset = Some(offset.unwrap_or(0).saturating_add(own.unwrap_or(0)));
@@ -91,8 +93,11 @@ pub fn offset(graph: &Graph, mut part: NodeId) -> Option<i64> {
     offset
 }
 
-/// The number of buffers that a kernel writes; they come first among its Params.
+/// The number of buffers that a kernel or a custom function writes; they come first among its Params or arguments.
 pub fn outputs(graph: &Graph, kernel: NodeId) -> usize {
+    if let Some(function) = custom_function::of(graph, kernel) {
+        return function.written();
+    }
     let stores =
         graph.reachable(&[kernel]).into_iter().filter(|&node| matches!(graph.op(node), Op::Store | Op::AtomicAdd));
     let written: FxHashSet<NodeId> = stores.filter_map(|node| graph.memory(graph.source(node, 0))).collect();

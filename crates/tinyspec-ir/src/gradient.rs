@@ -7,6 +7,7 @@ mod rules;
 mod scan;
 mod total;
 
+use crate::custom_function;
 use crate::dim::show;
 use crate::function;
 use crate::ops::{movement, reduce};
@@ -43,6 +44,7 @@ pub fn gradient_or_none(
             connected[node.index()] = true;
         }
     }
+    let results = custom_function::results(graph, &live);
     let mut cotangents = Cotangents::new(known);
     for &(output, cotangent) in outputs {
         let (have, want) = (graph.props(cotangent), graph.props(output));
@@ -60,6 +62,16 @@ pub fn gradient_or_none(
         }
         if graph.op(node) == Op::Function {
             own_gradient(graph, node, &connected, &mut cotangents)?;
+            continue;
+        }
+        if let Some(function) = custom_function::of_call(graph, node) {
+            let gradient_of = |graph: &mut Graph, node| cotangents.of(graph, node);
+            let found = results.get(&node).map_or(&[][..], Vec::as_slice);
+            for (argument, gradient) in custom_function::differentiate(graph, node, &function, found, gradient_of)? {
+                if connected[argument.index()] {
+                    cotangents.add(argument, gradient);
+                }
+            }
             continue;
         }
         let Some(cotangent) = cotangents.of(graph, node)? else { continue };

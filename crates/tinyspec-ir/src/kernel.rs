@@ -90,6 +90,12 @@ pub fn code(graph: &Graph, call: NodeId) -> Option<&[u8]> {
     }
 }
 
+/// Whether a Call of a tensor graph is of code that nothing looks into: a kernel written by hand, or a
+/// [custom function](crate::custom_function).
+pub fn is_opaque(graph: &Graph, call: NodeId) -> bool {
+    code(graph, call).is_some() || crate::custom_function::of_call(graph, call).is_some()
+}
+
 /// The name of the kernel behind a Call.
 pub fn name(graph: &Graph, call: NodeId) -> Option<String> {
     match graph.arg(*graph.sources(call).first()?) {

@@ -8,6 +8,7 @@ pub mod affine;
 pub mod arg;
 mod builder;
 pub mod commands;
+pub mod custom_function;
 mod derive;
 pub mod dim;
 pub mod dtype;

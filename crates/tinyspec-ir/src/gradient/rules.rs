@@ -129,6 +129,8 @@ pub(super) fn apply(
             return Err(Error::new(ErrorKind::Gradient, name, message)
                 .help("name one: `#[gradient(path)]` before its `fn`, with the path of a #[function]"));
         }
+        // Its Call is differentiated once for all of its results.
+        (Op::After, &[_, call, _]) if crate::custom_function::of_call(graph, call).is_some() => smallvec![],
         (Op::After, [buffer, deps @ ..]) => smallvec![(assigned(graph, *buffer, deps), g)],
         (Op::GetTuple, &[tuple]) => match (graph.op(tuple), &arg) {
             (Op::Tuple, Arg::Number(number)) => {

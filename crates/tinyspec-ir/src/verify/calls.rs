@@ -2,6 +2,7 @@
 
 use super::refuse;
 use crate::commands;
+use crate::custom_function;
 use crate::{Arg, Builder, DType, Dim, Graph, NodeId, Op, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -35,6 +36,36 @@ impl Touched {
             let Some(&body) = graph.sources(call).first().filter(|_| graph.op(call) == Op::Call) else {
                 return refuse(stage, graph, call, "is not a Call");
             };
+            if let Some(function) = custom_function::of_call(graph, call) {
+                for (slot, &buffer) in buffers(graph, call).iter().enumerate() {
+                    let Some(leaf) = leaf(graph, buffer) else {
+                        return refuse(stage, graph, call, "its argument is not a buffer");
+                    };
+                    let part = part(graph, buffer);
+                    // What it updates, it also reads.
+                    let accesses: &[bool] = match slot {
+                        _ if slot < function.made => &[true],
+                        _ if slot < function.written() => &[false, true],
+                        _ => &[false],
+                    };
+                    let touch = |&writes: &bool| Touch { call: number, writes, part };
+                    touched.0.entry(leaf).or_default().extend(accesses.iter().map(touch));
+                }
+                if overlaps(graph, buffers(graph, call), function.written()) {
+                    return refuse(stage, graph, call, "a buffer that it writes is also another of its buffers");
+                }
+                continue;
+            }
+            if graph.op(body) == Op::CustomFunction
+                && graph.sources(body).first().is_none_or(|&of| is_scalar(graph, of))
+            {
+                return refuse(
+                    stage,
+                    graph,
+                    call,
+                    "it is no custom function: `made`, `updated` and the buffers differ",
+                );
+            }
             let dims = dims(graph, call);
             let kernel = kernels.entry(body).or_insert_with(|| Kernel::of(graph, body));
             let buffers = buffers(graph, call);
@@ -68,6 +99,24 @@ impl Touched {
     pub fn to(&self, buffer: NodeId) -> &[Touch] {
         self.0.get(&buffer).map(Vec::as_slice).unwrap_or_default()
     }
+}
+
+/// Whether one of the first `written` buffers shares elements with another buffer.
+fn overlaps(graph: &Graph, buffers: &[NodeId], written: usize) -> bool {
+    let place = |buffer: NodeId| (commands::base(graph, buffer), part(graph, buffer));
+    let meet = |a: NodeId, b: NodeId| {
+        let ((a, (first, last)), (b, (start, end))) = (place(a), place(b));
+        a == b && first < end && start < last
+    };
+    (0..written).any(|number| {
+        let others = buffers.iter().enumerate().filter(|&(other, _)| other != number);
+        others.into_iter().any(|(_, &other)| meet(buffers[number], other))
+    })
+}
+
+/// Whether a node is a number, as none of the bodies of a kernel is.
+fn is_scalar(graph: &Graph, node: NodeId) -> bool {
+    graph.op(node) == Op::Const
 }
 
 /// The buffers among the arguments of a Call.

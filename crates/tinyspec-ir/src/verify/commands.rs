@@ -49,7 +49,7 @@ fn slots(stage: &str, graph: &Graph, calls: &[NodeId]) -> Result<()> {
     for &call in calls {
         for &argument in buffers(graph, call) {
             let mut node = argument;
-            while matches!(graph.op(node), Op::Shrink | Op::Reshape) {
+            while matches!(graph.op(node), Op::Shrink | Op::Reshape | Op::Bitcast) {
                 node = graph.source(node, 0);
             }
             let Some(buffer) = leaf(graph, node).filter(|&buffer| buffer == node) else {

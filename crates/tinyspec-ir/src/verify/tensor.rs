@@ -11,7 +11,7 @@ pub fn tensor(graph: &Graph, roots: &[NodeId]) -> Result<()> {
     let refuse = |node, why: &str| refuse("verify tensor", graph, node, why);
     for node in graph.reachable(roots) {
         match (graph.op(node), graph.arg(node)) {
-            (Op::Call, _) if crate::kernel::code(graph, node).is_some() => {}
+            (Op::Call, _) if crate::kernel::is_opaque(graph, node) => {}
             (Op::CustomFunction | Op::Custom, _) => {}
             (Op::Range | Op::End | Op::Linear | Op::Call, _) => return refuse(node, "belongs to kernels"),
             (Op::Reduce, Arg::Reduce { axes, .. }) if axes.is_empty() => return refuse(node, "reduces no axis"),
