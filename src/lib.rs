@@ -32,7 +32,7 @@
 
 pub use tinyspec_backends as backends;
 pub use tinyspec_core::execute::{Device, default_device, device, register, set_default_device, with_default_device};
-pub use tinyspec_core::function::named;
+pub use tinyspec_core::function::{CustomFunction, call_function, named, register_function};
 pub use tinyspec_core::tensor::collectives;
 pub use tinyspec_core::{
     Argument, Element, Error, F8E4M3, F8E5M2, Function, GradcheckOptions, IntoAxes, IntoDevice, IntoPick, IntoPicks,

@@ -107,6 +107,19 @@ pub unsafe trait Runtime: Send + Sync {
         Ok(())
     }
 
+    /// Copies host bytes to an address of the device's memory, after everything enqueued.
+    ///
+    /// # Errors
+    /// What an enqueued kernel reported.
+    ///
+    /// # Safety
+    /// There must be this many bytes of this device's memory, which only enqueued work may use in the meantime.
+    unsafe fn write_at(&self, to: *mut u8, data: &[u8]) -> Result<(), BackendError> {
+        // SAFETY: it is host memory, valid as the caller promises, and there are no references to it.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
+        Ok(())
+    }
+
     /// Enqueues a copy of `bytes` of `from`, from the byte `start` on, to the start of `to`, which belongs to this
     /// device. False if only the host can copy.
     ///

@@ -3,6 +3,7 @@
 mod cache;
 mod compare;
 mod compile;
+mod custom_function;
 mod device;
 mod error;
 pub mod execute;

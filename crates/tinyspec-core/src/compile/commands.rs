@@ -3,8 +3,8 @@
 use crate::Result;
 use crate::lower::rangeify::{HandWritten, KernelCall, Schedule};
 use rustc_hash::FxHashMap;
-use tinyspec_ir::commands;
-use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Shape};
+use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Shape};
+use tinyspec_ir::{commands, custom_function};
 
 /// The command buffer of a schedule that computes `roots` of `tensors`, in the schedule's graph: its Tuple. Params and results have
 /// the shapes that they have in `tensors`.
@@ -17,11 +17,14 @@ pub(super) fn of_schedule(schedule: &mut Schedule, tensors: &Graph, roots: &[Nod
     let mut linear = Vec::with_capacity(calls.len());
     for call in calls.iter() {
         let mut sources = graph.sources(call.node).to_vec();
-        if let Some(hand_written) = &call.hand_written {
+        if let Some(hand_written) = call.hand_written.as_ref().filter(|_| !is_custom(graph, call.kernel)) {
             sources[0] = graph.add(Op::CustomFunction, &sources[..1], Arg::Text(hand_written.name.as_str().into()))?;
         }
-        for argument in &mut sources[1..] {
+        for (number, argument) in sources[1..].iter_mut().enumerate() {
             *argument = buffers.buffer(graph, *argument)?;
+            if let Some((dtype, shape)) = call.told.get(number) {
+                *argument = described(graph, *argument, *dtype, shape)?;
+            }
         }
         linear.push(graph.add(Op::Call, &sources, Arg::None)?);
     }
@@ -49,12 +52,18 @@ pub(super) fn calls(graph: &Graph, root: NodeId) -> Result<Vec<KernelCall>> {
             }),
             _ => None,
         };
-        let kernel = if hand_written.is_some() { graph.source(body, 0) } else { body };
+        let is_kernel = hand_written.is_some() && !is_custom(graph, body);
+        let kernel = if is_kernel { graph.source(body, 0) } else { body };
         let outputs = commands::outputs(graph, kernel);
         let (locations, reduces) = (graph.locations(node).to_vec(), Vec::new());
-        KernelCall { node, kernel, outputs, locations, reduces, hand_written, definition: None }
+        KernelCall { node, kernel, outputs, locations, reduces, hand_written, told: vec![], definition: None }
     };
     Ok(graph.sources(commands::linear(graph, root)?).iter().map(call).collect())
+}
+
+/// Whether a body is a custom function, so that there is no kernel.
+pub(super) fn is_custom(graph: &Graph, body: NodeId) -> bool {
+    custom_function::of(graph, body).is_some()
 }
 
 /// The Params of a tensor graph, by slot.
@@ -100,6 +109,15 @@ impl Buffers<'_> {
         self.new.insert(node, new);
         Ok(new)
     }
+}
+
+/// A buffer with the dtype and shape of the tensor that it holds: bools are stored as bytes.
+fn described(graph: &mut Graph, buffer: NodeId, dtype: DType, shape: &Shape) -> Result<NodeId> {
+    let mut buffer = buffer;
+    if graph.dtype(buffer) != dtype {
+        buffer = graph.add(Op::Bitcast, &[buffer], Arg::DType(dtype))?;
+    }
+    reshaped(graph, buffer, shape)
 }
 
 fn reshaped(graph: &mut Graph, node: NodeId, shape: &Shape) -> Result<NodeId> {

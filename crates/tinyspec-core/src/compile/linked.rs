@@ -3,8 +3,9 @@
 
 use super::compared::{Compared, ComparedBuffer, ComparedCall};
 use super::pipeline::Parts;
-use super::plan::{Place, Plan, Step};
+use super::plan::{CustomStep, Place, Plan, Step};
 use crate::compare::Tolerance;
+use crate::custom_function::{CustomCall, find};
 use crate::device::{Device, Owner, Storage};
 use crate::lower::optimize;
 use crate::lower::plan::{self, Lifetime};
@@ -15,7 +16,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use tinyspec_backends::{CommandBuffer, Launch};
 use tinyspec_ir::commands::{self, base};
-use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Graph, NodeId, Op};
+use tinyspec_ir::custom_function;
+use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Graph, Location, NodeId, Op};
 
 /// Trips that estimates assume of a loop that a named dim bounds.
 const ESTIMATED_TRIPS: u64 = optimize::NAMED_TRIPS as u64;
@@ -43,6 +45,8 @@ struct Buffer {
 /// A launch before its sizes are known.
 struct Call {
     kernels: Parts,
+    /// Instead of kernels.
+    custom: Option<CustomCall>,
     /// Positions of the buffers: those that it writes, those that it reads, and those that its kernels pass to each
     /// other.
     buffers: Vec<u32>,
@@ -182,11 +186,19 @@ impl Linked {
                 let source = Source::Temporary { first: step, last: step };
                 own.push(buffers.push(Buffer { source, bytes: Dim::from(bytes as i64), dtype: DType::U8 }));
             }
+            let custom = match custom_function::of_call(&graph, call) {
+                Some(function) => {
+                    let described = |&buffer: &NodeId| (graph.dtype(buffer), graph.props(buffer).shape.clone());
+                    let buffers = graph.sources(call)[1..].iter().map(described).collect();
+                    Some(CustomCall { code: find(&function.name)?, function, buffers })
+                }
+                None => None,
+            };
             let kernel = graph.source(call, 0);
             let bytes = touched.entry(kernel).or_insert_with(|| profile::touched(&graph, kernel));
-            let bytes = dims.is_empty().then_some(*bytes);
+            let bytes = (dims.is_empty() && custom.is_none()).then_some(*bytes);
             let location = line.into();
-            calls.push(Call { kernels, buffers: own, outputs, arguments, tolerance, dims, location, bytes });
+            calls.push(Call { kernels, custom, buffers: own, outputs, arguments, tolerance, dims, location, bytes });
         }
         let (device, buffers) = (device.clone(), buffers.all);
         Ok(Linked { device, graph, root, buffers, calls, outputs, output_of_root, overwritten, reference: None })
@@ -238,9 +250,15 @@ impl Linked {
         let (mut table, arena_bytes) = self.table(&sizes, &mut constants)?;
         let (mut launches, mut steps) = (Vec::with_capacity(self.calls.len()), Vec::with_capacity(self.calls.len()));
         let mut ranges = Vec::with_capacity(self.calls.len());
-        for Call { kernels, buffers: own, dims, location, bytes, .. } in &self.calls {
+        let mut custom_steps = Vec::new();
+        for Call { kernels, custom, buffers: own, dims, location, bytes, .. } in &self.calls {
             let first = launches.len();
             let bytes = bytes.unwrap_or_else(|| own.iter().map(|&position| sizes[position as usize] as u64).sum());
+            if let Some(custom) = custom {
+                let call = custom.sized(value).map_err(|error| error.at_known(position(location)))?;
+                let (buffers, location) = (own.clone(), location.clone());
+                custom_steps.push(CustomStep { call, after: first, buffers, location, bytes });
+            }
             let numbers = dims.iter().map(|dim| size(dim, value)).collect::<Result<Vec<usize>>>()?;
             let numbers: Vec<i64> = numbers.into_iter().map(|number| number as i64).collect();
             let mut of_dims = None;
@@ -279,10 +297,15 @@ impl Linked {
             ranges.push(first..launches.len());
         }
         let linear = commands::linear(&self.graph, self.root)?;
+        let commands = CommandBuffer::new(self.graph.clone(), linear, launches);
+        let ends = custom_steps.iter().map(|step| step.after).chain([commands.launches().len()]);
+        let between = ends.scan(0, |done, end| Some(commands.only(std::mem::replace(done, end)..end)));
         let plan = Plan {
+            between: if custom_steps.is_empty() { Vec::new() } else { between.collect() },
+            custom: custom_steps,
             program: None,
             device: self.device.clone(),
-            commands: CommandBuffer::new(self.graph.clone(), linear, launches),
+            commands,
             root: self.root,
             steps,
             table,
@@ -323,6 +346,13 @@ impl Linked {
         constants.push(Arc::new(storage));
         Ok(Place::Constant(constants.len() as u32 - 1))
     }
+}
+
+/// A line of the user's, `file:line:column`.
+fn position(line: &str) -> Option<Location> {
+    let mut parts = line.rsplitn(3, ':');
+    let (column, line, file) = (parts.next()?, parts.next()?, parts.next()?);
+    Some(Location { file: file.into(), line: line.parse().ok()?, column: column.parse().ok()? })
 }
 
 fn bytes(graph: &Graph, buffer: NodeId) -> Dim {

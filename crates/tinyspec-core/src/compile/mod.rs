@@ -13,6 +13,6 @@ mod stored;
 
 pub(crate) use compared::{Compared, ComparedBuffer};
 pub(crate) use pipeline::{load, planned, programs};
-pub(crate) use plan::{Place, Plan};
+pub(crate) use plan::{CustomStep, Place, Plan};
 pub(crate) use program::{Contents, Rendered};
 pub(crate) use ranged::{Ranged, own};

@@ -9,6 +9,7 @@ use super::program::{self, Rendered};
 use super::stored;
 use crate::cache;
 use crate::compare::Tolerance;
+use crate::custom_function::find;
 use crate::device::Device;
 use crate::lower::kernel::Copied;
 use crate::lower::optimize::{Estimate, OptOp, Scheduler, transforms};
@@ -27,7 +28,7 @@ use std::hash::Hash;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tinyspec_backends::{BackendError, LinearKernel, settings};
-use tinyspec_ir::{ContentHash, ContentHasher, Dim, ErrorKind, Graph, NodeId, Op, verify};
+use tinyspec_ir::{ContentHash, ContentHasher, Dim, ErrorKind, Graph, NodeId, Op, custom_function, verify};
 
 /// A program that takes longer to plan is kept on disk.
 const WORTH_KEEPING: Duration = Duration::from_millis(2);
@@ -102,6 +103,7 @@ fn linked_over(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>, wanted: 
         if profile::shows(Level::Stages) {
             tinyspec_backends::tell!("{}", schedule.explain(&graph));
         }
+        are_registered(&schedule.graph, &schedule.calls)?;
         match kernels(&schedule, device)? {
             Ok(kernels) => {
                 failures.iter().for_each(|failure: &Failure| failure.warn("its sums run in kernels of their own"));
@@ -131,13 +133,24 @@ fn linked_over(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>, wanted: 
 pub(crate) fn load(graph: Graph, root: NodeId, device: &Arc<Device>) -> Result<Linked> {
     verify::commands(&graph, root)?;
     let calls = commands::calls(&graph, root)?;
-    for call in distinct(&calls).into_iter().filter(|call| call.hand_written.is_none()) {
+    are_registered(&graph, &calls)?;
+    for call in distinct(&graph, &calls).into_iter().filter(|call| call.hand_written.is_none()) {
         verify::ranges(&graph, call.kernel)?;
     }
-    match kernels_among(&graph, &distinct(&calls), device)? {
+    match kernels_among(&graph, &distinct(&graph, &calls), device)? {
         Ok(kernels) => link(Arc::new(graph), root, &calls, &kernels, device),
         Err(mut failures) => Err(failures.swap_remove(0).1.error),
     }
+}
+
+/// Checks that there is code for each custom function.
+fn are_registered(graph: &Graph, calls: &[KernelCall]) -> Result<()> {
+    for call in calls {
+        if let Some(function) = custom_function::of(graph, call.kernel) {
+            find(&function.name).map_err(|error| error.at_known(call.locations.first().cloned()))?;
+        }
+    }
+    Ok(())
 }
 
 /// A command buffer with its kernels, and, if it is to be validated, with those of the reference device.
@@ -154,7 +167,8 @@ fn link(
     let is_compared = settings::VALIDATE.is_on();
     let on = |kernels: &Kernels, device: &Arc<Device>| {
         let callee = |call: &KernelCall| Callee {
-            kernels: kernels[&call.kernel].clone(),
+            // A custom function has no kernels.
+            kernels: kernels.get(&call.kernel).cloned().unwrap_or_default(),
             line: call.line(),
             outputs: call.outputs,
             tolerance: if is_compared { Tolerance::of(&graph, call.kernel) } else { Tolerance::default() },
@@ -188,6 +202,10 @@ pub(crate) fn programs(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) 
         if loops::has_dims(&schedule.graph, call.kernel) {
             let message = "is for sizes that are not known yet";
             return Err(Error::refused(ErrorKind::Unsupported, Op::Program.name(), message));
+        }
+        if let Some(function) = custom_function::of(&schedule.graph, call.kernel) {
+            let message = "a custom function is no kernel: it has no program";
+            return Err(Error::refused(ErrorKind::Unsupported, &function.name, message));
         }
         let mut own = Graph::new();
         let sink = own.import(&schedule.graph, &[call.kernel], |_, _| Ok(None))?[0];
@@ -236,7 +254,7 @@ type Kernels = FxHashMap<NodeId, Parts>;
 fn reference(graph: &Graph, calls: &[KernelCall], device: &Arc<Device>) -> Result<Option<(Arc<Device>, Kernels)>> {
     let Some(reference) = reference_of(device)? else { return Ok(None) };
     let mut kernels = Kernels::default();
-    for one in distinct(calls) {
+    for one in distinct(graph, calls) {
         let refusal = match kernels_among(graph, &[one], &reference) {
             Ok(Ok(parts)) => {
                 kernels.extend(parts);
@@ -259,8 +277,9 @@ fn reference(graph: &Graph, calls: &[KernelCall], device: &Arc<Device>) -> Resul
 }
 
 /// The first call of each kernel.
-fn distinct(calls: &[KernelCall]) -> Vec<&KernelCall> {
-    let mut distinct: Vec<&KernelCall> = calls.iter().collect();
+fn distinct<'c>(graph: &Graph, calls: &'c [KernelCall]) -> Vec<&'c KernelCall> {
+    let is_kernel = |call: &&KernelCall| !commands::is_custom(graph, call.kernel);
+    let mut distinct: Vec<&KernelCall> = calls.iter().filter(is_kernel).collect();
     distinct.sort_by(|a, b| (a.kernel, &a.hand_written).cmp(&(b.kernel, &b.hand_written)));
     distinct.dedup_by_key(|call| call.kernel);
     distinct
@@ -268,7 +287,7 @@ fn distinct(calls: &[KernelCall]) -> Vec<&KernelCall> {
 
 /// All kernels of a schedule, lowered and compiled in parallel.
 fn kernels(schedule: &Schedule, device: &Arc<Device>) -> Result<Outcome> {
-    kernels_among(&schedule.graph, &distinct(&schedule.calls), device)
+    kernels_among(&schedule.graph, &distinct(&schedule.graph, &schedule.calls), device)
 }
 
 fn kernels_among(graph: &Graph, distinct: &[&KernelCall], device: &Arc<Device>) -> Result<Outcome> {

@@ -1,6 +1,7 @@
 //! Plans: command buffers whose sizes are known, ready to run.
 
 use super::compared::Compared;
+use crate::custom_function::SizedCall;
 use crate::device::{Device, Storage};
 use crate::lazy::history;
 use smallvec::SmallVec;
@@ -48,6 +49,18 @@ pub(crate) struct Step {
     pub bytes: u64,
 }
 
+/// A custom function between the launches of a plan.
+pub(crate) struct CustomStep {
+    pub call: SizedCall,
+    /// The number of launches before it.
+    pub after: usize,
+    /// Positions of its buffers.
+    pub buffers: Vec<u32>,
+    pub location: Arc<str>,
+    /// Bytes of its buffers.
+    pub bytes: u64,
+}
+
 /// Where a buffer of the launches comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Place {
@@ -72,6 +85,10 @@ pub(crate) struct Plan {
     /// The Tuple of results, in the graph of the command buffer.
     pub root: NodeId,
     pub steps: Vec<Step>,
+    /// Custom functions, in order.
+    pub custom: Vec<CustomStep>,
+    /// If there are any, the launches before each of them, and those after the last.
+    pub between: Vec<CommandBuffer>,
     pub table: Vec<Place>,
     pub constants: Vec<Arc<Storage>>,
     pub arena_bytes: usize,
@@ -90,7 +107,8 @@ pub(crate) struct Plan {
 impl Plan {
     /// Bytes that a run reads and writes.
     pub fn moved(&self) -> u64 {
-        self.steps.iter().map(|step| step.bytes).sum()
+        let custom: u64 = self.custom.iter().map(|step| step.bytes).sum();
+        self.steps.iter().map(|step| step.bytes).sum::<u64>() + custom
     }
 
     /// Approximate bytes that it keeps alive, including kernels that other plans launch, too.

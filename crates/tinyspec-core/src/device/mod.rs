@@ -28,6 +28,7 @@ pub struct Device {
     runtime: Arc<dyn Runtime>,
     pool: Pool,
     moved: AtomicU64,
+    in_host_memory: OnceLock<bool>,
 }
 
 impl Device {
@@ -43,6 +44,7 @@ impl Device {
             runtime,
             pool: Pool::default(),
             moved: AtomicU64::new(0),
+            in_host_memory: OnceLock::new(),
         }
     }
 
@@ -69,6 +71,12 @@ impl Device {
     /// Whether it is the interpreter, which checks every access.
     pub(crate) fn is_interpreter(&self) -> bool {
         self.family() == "built-in interpreter"
+    }
+
+    /// Whether the host can access its memory while nothing is enqueued.
+    pub(crate) fn is_in_host_memory(&self) -> bool {
+        let is_on_host = || self.runtime.allocate(1).is_ok_and(|memory| memory.is_on_host());
+        *self.in_host_memory.get_or_init(is_on_host)
     }
 
     /// What it can do.

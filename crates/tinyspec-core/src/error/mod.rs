@@ -56,6 +56,18 @@ pub enum Error {
         /// The user's line.
         location: Option<Location>,
     },
+    /// A custom function failed or panicked, or there is no code of it for the device.
+    #[error("custom function `{name}` on {device}: {reason}{}", line_of(line))]
+    CustomFunction {
+        /// The function.
+        name: String,
+        /// The device of its arguments.
+        device: String,
+        /// What it said.
+        reason: String,
+        /// The line of the call; empty where it is not known.
+        line: String,
+    },
     /// Under `TINYSPEC_VALIDATE`, a kernel's results differ from those of the reference device.
     #[error("TINYSPEC_VALIDATE: {0}")]
     Mismatch(Box<Mismatch>),
@@ -155,6 +167,10 @@ const MEMORY_HELP: &str = "drop tensors that are done with, work on smaller part
 
 fn prefix(op: &Option<String>) -> String {
     op.as_ref().map(|op| format!("{op}: ")).unwrap_or_default()
+}
+
+fn line_of(line: &str) -> String {
+    if line.is_empty() { String::new() } else { format!("\n  at {line}") }
 }
 
 fn place(location: &Option<Location>) -> String {

@@ -5,7 +5,7 @@ use super::ranged;
 use super::shards::{self, move_to_device};
 use super::together::together;
 use super::validate;
-use crate::compile::{self, Place, Plan};
+use crate::compile::{self, CustomStep, Place, Plan};
 use crate::device::{Device, Owner, Storage, default_device};
 use crate::kept::Kept;
 use crate::lazy::callify::{Callified, Unevaluated, Walk};
@@ -393,7 +393,10 @@ pub(crate) unsafe fn run(
     }
     let runtime = plan.device.runtime();
     if profile::shows(Level::Kernels) {
+        let mut custom = CustomSteps::of(plan);
         for (number, step) in plan.steps.iter().enumerate() {
+            // SAFETY: as the caller promises.
+            unsafe { custom.run_until(number, table)? };
             let launch = plan.commands.only(number..number + 1);
             let start = Instant::now();
             // SAFETY: as the caller promises.
@@ -409,9 +412,64 @@ pub(crate) unsafe fn run(
             };
             profile::kernel(launched, start.elapsed());
         }
+        // SAFETY: as the caller promises.
+        return unsafe { custom.run_until(plan.steps.len(), table) };
+    }
+    if plan.custom.is_empty() {
+        // SAFETY: as the caller promises.
+        unsafe { runtime.enqueue(&plan.commands, table)? };
         return Ok(());
     }
-    // SAFETY: as the caller promises.
-    unsafe { runtime.enqueue(&plan.commands, table)? };
+    let mut custom = CustomSteps::of(plan);
+    for launches in &plan.between {
+        if !launches.launches().is_empty() {
+            // SAFETY: as the caller promises.
+            unsafe { runtime.enqueue(launches, table)? };
+        }
+        // SAFETY: as the caller promises.
+        unsafe { custom.run_next(table)? };
+    }
     Ok(())
+}
+
+/// The custom functions of a plan that are still to run.
+pub(super) struct CustomSteps<'p> {
+    device: &'p Device,
+    steps: std::slice::Iter<'p, CustomStep>,
+}
+
+impl<'p> CustomSteps<'p> {
+    pub fn of(plan: &'p Plan) -> CustomSteps<'p> {
+        CustomSteps { device: &plan.device, steps: plan.custom.iter() }
+    }
+
+    /// Runs those that come before the launch of this number.
+    ///
+    /// # Safety
+    /// As for [`run`], whose table it is; the launches before it must have been enqueued.
+    pub unsafe fn run_until(&mut self, launch: usize, table: &[*mut u8]) -> Result<()> {
+        while self.steps.as_slice().first().is_some_and(|step| step.after <= launch) {
+            // SAFETY: as the caller promises.
+            unsafe { self.run_next(table)? };
+        }
+        Ok(())
+    }
+
+    /// Runs the next one, if there is one.
+    ///
+    /// # Safety
+    /// As for [`CustomSteps::run_until`].
+    unsafe fn run_next(&mut self, table: &[*mut u8]) -> Result<()> {
+        let Some(step) = self.steps.next() else { return Ok(()) };
+        let addresses: SmallVec<[*mut u8; 8]> = step.buffers.iter().map(|&buffer| table[buffer as usize]).collect();
+        let start = Instant::now();
+        // SAFETY: the buffers are as large as the plan says, and what a Call writes is none of its other buffers.
+        unsafe { step.call.run(self.device, &addresses, &step.location)? };
+        if profile::shows(Level::Kernels) {
+            let (kernel, line, bytes) = (step.call.name(), &*step.location, step.bytes);
+            let launched = Launched { kernel, axes: "custom function", line, work: 0, bytes, arena: 0 };
+            profile::kernel(launched, start.elapsed());
+        }
+        Ok(())
+    }
 }

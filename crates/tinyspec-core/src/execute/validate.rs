@@ -1,6 +1,7 @@
 //! `TINYSPEC_VALIDATE=1`: every kernel runs a second time, on a reference device and the same inputs. So whatever goes
 //! wrong later, the kernel that caused it is named.
 
+use super::run::CustomSteps;
 use crate::compare::{self, Difference, difference};
 use crate::compile::{Compared, ComparedBuffer, Place, Plan};
 use crate::device::{Owner, Storage};
@@ -24,7 +25,10 @@ pub(super) unsafe fn run(plan: &Plan, compared: &Compared, table: &[*mut u8]) ->
             _ => std::ptr::null_mut(),
         })
         .collect();
+    let mut custom = CustomSteps::of(plan);
     for call in &compared.calls {
+        // SAFETY: as the caller promises.
+        unsafe { custom.run_until(call.launches.start, table)? };
         let launches = plan.commands.only(call.launches.clone());
         let (mut copies, mut before) = (Vec::new(), Vec::new());
         for buffer in call.buffers.iter().filter(|_| !call.reference.is_empty()) {

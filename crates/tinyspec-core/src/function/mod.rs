@@ -4,6 +4,7 @@
 mod callable;
 mod check;
 mod commands;
+mod custom_function;
 mod embedded;
 mod kernel;
 mod model_argument;
@@ -15,12 +16,14 @@ mod tracing;
 mod typed;
 mod without_elements;
 
+pub use crate::custom_function::{DeviceBuffer, DeviceCall, Failure, HostCall, HostInput, HostOutput};
 pub use crate::lazy::Body;
 #[doc(hidden)]
 pub use crate::tensor::Left;
 pub use callable::Prepare;
 #[doc(hidden)]
 pub use check::{check_equal, check_functions, check_size, refuse};
+pub use custom_function::{CustomFunction, call_function, register_function};
 pub use embedded::{EmbeddedFunction, Results, ScalarArgument};
 #[doc(hidden)]
 pub use embedded::{
@@ -37,6 +40,8 @@ pub use program::Program;
 pub use states::{Buffer, call_updating, field_size, push_buffers, update};
 #[doc(hidden)]
 pub use typed::{array, size, size_as, whole, wrong, wrong_results};
+
+pub use tinyspec_ir::custom_function::Meta;
 
 use crate::Result;
 use crate::lazy::{LazyBuilder, Node, Sources, Walk};

@@ -1,12 +1,14 @@
 //! Functions as text: the graphs of their bodies.
 
 use super::Function;
+use crate::custom_function::find;
 use crate::lazy::Body;
 use crate::{Error, Result};
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use tinyspec_ir::custom_function;
 use tinyspec_ir::dim::Name;
 use tinyspec_ir::kernel::{WrittenKernel, code};
 use tinyspec_ir::signature::{Input, NamedDim, Signature};
@@ -82,6 +84,9 @@ fn proved(graph: &Graph, roots: &[NodeId]) -> Result<()> {
     for node in graph.reachable(roots) {
         if let Some(code) = code(graph, node) {
             verify::hand_written(&WrittenKernel::decode(code)?)?;
+        } else if let Some(function) = custom_function::of_call(graph, node) {
+            // Its shapes are checked when it is planned.
+            find(&function.name)?;
         } else if matches!(graph.op(node), Op::Custom | Op::Call) {
             let error =
                 tinyspec_ir::Error::new(ErrorKind::Unsupported, graph.op(node).name(), "is code that nothing checks");

@@ -19,6 +19,14 @@ pub trait Element: Copy + Send + Sync + std::fmt::Debug + sealed::Sealed + 'stat
     /// `count` elements, whose memory `read` fills.
     #[doc(hidden)]
     fn collect(count: usize, read: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<Vec<Self>>;
+
+    /// Memory as elements, if it is aligned for them.
+    #[doc(hidden)]
+    fn elements(bytes: &[u8]) -> Option<&[Self]>;
+
+    /// The same, to be written.
+    #[doc(hidden)]
+    fn elements_mut(bytes: &mut [u8]) -> Option<&mut [Self]>;
 }
 
 macro_rules! elements {
@@ -36,6 +44,14 @@ macro_rules! elements {
                 let mut data: Vec<Self> = bytemuck::zeroed_vec(count);
                 read(bytemuck::cast_slice_mut(&mut data))?;
                 Ok(data)
+            }
+
+            fn elements(bytes: &[u8]) -> Option<&[Self]> {
+                bytemuck::try_cast_slice(bytes).ok()
+            }
+
+            fn elements_mut(bytes: &mut [u8]) -> Option<&mut [Self]> {
+                bytemuck::try_cast_slice_mut(bytes).ok()
             }
         }
     )* };
@@ -61,5 +77,13 @@ impl Element for bool {
         let mut data = vec![0u8; count];
         read(&mut data)?;
         Ok(data.into_iter().map(|byte| byte != 0).collect())
+    }
+
+    fn elements(bytes: &[u8]) -> Option<&[bool]> {
+        bytemuck::checked::try_cast_slice(bytes).ok()
+    }
+
+    fn elements_mut(bytes: &mut [u8]) -> Option<&mut [bool]> {
+        bytemuck::checked::try_cast_slice_mut(bytes).ok()
     }
 }

@@ -6,8 +6,23 @@ use std::path::Path;
 
 /// The modules of the crate, the lowest layer first.
 const CRATE: &[&str] = &[
-    "error", "threads", "file", "compare", "profile", "lower", "device", "kept", "cache", "search", "lazy", "compile",
-    "execute", "tensor", "nn", "function",
+    "error",
+    "threads",
+    "file",
+    "compare",
+    "profile",
+    "lower",
+    "device",
+    "custom_function",
+    "kept",
+    "cache",
+    "search",
+    "lazy",
+    "compile",
+    "execute",
+    "tensor",
+    "nn",
+    "function",
 ];
 
 /// The modules of `lower`, the lowest layer first.

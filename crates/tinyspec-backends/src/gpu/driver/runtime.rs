@@ -143,6 +143,12 @@ unsafe impl<V: Vendor> Runtime for DeviceRuntime<V> {
         unsafe { self.shared.read(from as u64, data) }.map_err(|failure| self.shared.waited(failure))
     }
 
+    unsafe fn write_at(&self, to: *mut u8, data: &[u8]) -> Result<(), BackendError> {
+        self.shared.check()?;
+        // SAFETY: as the caller promises.
+        unsafe { self.shared.write(to as u64, data) }.map_err(|failure| self.shared.waited(failure))
+    }
+
     fn copy(&self, to: &dyn Memory, from: &dyn Memory, start: usize, bytes: usize) -> Result<bool, BackendError> {
         self.shared.check()?;
         check_length(to, bytes, "write")?;

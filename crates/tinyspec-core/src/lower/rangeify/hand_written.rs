@@ -1,21 +1,27 @@
-//! Kernels written by hand, in a tensor graph: `After(buffer, Call(CustomFunction, buffers…, dims…), number)`.
+//! Kernels written by hand and custom functions, in a tensor graph: `After(buffer, Call(CustomFunction, buffers…, dims…), number)`.
 //!
 //! A call is a kernel of its own. What it updates is a value like any other, so the kernel works on a copy, unless the
 //! value has no other use or the kernel overwrites all of it.
 
-use super::movement::{count, dims};
+use super::movement::{count, dims, shape};
 use super::walk::{DemandId, Walk, call_result, named};
 use super::{Assembly, HandWritten, KernelCall};
 use crate::lower::hand_written::{Before, Specialised, specialise};
 use rustc_hash::FxHashMap;
+use tinyspec_ir::custom_function::{self, CustomFunction};
 use tinyspec_ir::{
-    AddrSpace, Arg, AxisType, Builder, Error, ErrorKind, Graph, Location, NodeId, Op, Result, Shape, kernel,
+    AddrSpace, Arg, AxisType, Builder, DType, Error, ErrorKind, Graph, Location, NodeId, Op, Result, Shape, kernel,
 };
 
-/// A kernel with its dims bound.
+/// A kernel with its dims bound, or a custom function.
 pub(super) struct WrittenCall {
-    specialised: Specialised,
     name: String,
+    /// For each written buffer, how its old contents are used.
+    before: Vec<Before>,
+    /// The names of its buffers; the written ones come first.
+    buffers: Vec<String>,
+    /// The kernel and its root; a custom function has none.
+    kernel: Option<(Graph, NodeId)>,
 }
 
 /// By the Call.
@@ -25,6 +31,10 @@ pub(super) type HandWrittenCalls = FxHashMap<NodeId, WrittenCall>;
 pub(super) fn calls(graph: &Graph, live: &[NodeId]) -> Result<HandWrittenCalls> {
     let mut calls = HandWrittenCalls::default();
     for &call in live {
+        if let Some(function) = custom_function::of_call(graph, call) {
+            calls.insert(call, WrittenCall::custom(&function, graph.sources(call).len() - 1));
+            continue;
+        }
         let Some(code) = kernel::code(graph, call) else { continue };
         let hand_written = call_of(graph, call, code).map_err(|error| {
             let place = results_of(graph, call).find(|&(result, _)| !graph.locations(result).is_empty());
@@ -43,7 +53,8 @@ fn call_of(graph: &Graph, call: NodeId, code: &[u8]) -> Result<WrittenCall> {
     let numbers = numbers.ok_or_else(|| {
         Error::new(ErrorKind::Unsupported, kernel.name.as_str(), "has named dims whose values are not known")
     })?;
-    Ok(WrittenCall { specialised: specialise(code, &numbers)?, name: kernel.name })
+    let Specialised { graph, sink, before, buffers } = specialise(code, &numbers)?;
+    Ok(WrittenCall { name: kernel.name, before, buffers, kernel: Some((graph, sink)) })
 }
 
 /// The results of a call, each with its number.
@@ -55,11 +66,17 @@ fn results_of(graph: &Graph, call: NodeId) -> impl Iterator<Item = (NodeId, usiz
 }
 
 impl WrittenCall {
+    fn custom(function: &CustomFunction, buffers: usize) -> WrittenCall {
+        let mut before = vec![Before::Ignored; function.made];
+        before.resize(function.written(), Before::Kept);
+        let buffers = (0..buffers).map(|number| format!("buffer {number}")).collect();
+        WrittenCall { name: function.name.to_string(), before, buffers, kernel: None }
+    }
+
     /// The values that the kernel reads.
     pub(super) fn inputs(&self, graph: &Graph, call: NodeId) -> Vec<NodeId> {
-        let before = &self.specialised.before;
-        let buffers = &graph.sources(call)[1..=self.specialised.buffers.len()];
-        let needed = buffers.iter().enumerate().filter(|(slot, _)| before.get(*slot) != Some(&Before::Ignored));
+        let buffers = &graph.sources(call)[1..=self.buffers.len()];
+        let needed = buffers.iter().enumerate().filter(|(slot, _)| self.before.get(*slot) != Some(&Before::Ignored));
         needed.map(|(_, &buffer)| named(graph, buffer).0).collect()
     }
 }
@@ -67,9 +84,16 @@ impl WrittenCall {
 impl Assembly<'_> {
     /// The Calls for a kernel written by hand: copies of what it updates, then the kernel.
     pub(super) fn hand_written(&mut self, walk: &Walk, call: NodeId) -> Result<Vec<KernelCall>> {
-        let WrittenCall { specialised, name } = &walk.calls[&call];
-        let arguments: Vec<NodeId> = self.tensors.sources(call)[1..=specialised.buffers.len()].to_vec();
-        let sink = self.graph.import(&specialised.graph, &[specialised.sink], |_, _| Ok(None))?[0];
+        let WrittenCall { name, before, buffers, kernel } = &walk.calls[&call];
+        let arguments: Vec<NodeId> = self.tensors.sources(call)[1..=buffers.len()].to_vec();
+        let (from, root) = match kernel {
+            Some((graph, sink)) => (graph, *sink),
+            None => (self.tensors, self.tensors.source(call, 0)),
+        };
+        let sink = self.graph.import(from, &[root], |_, _| Ok(None))?[0];
+        let described = |&argument: &NodeId| (self.tensors.dtype(argument), Shape::from(shape(self.tensors, argument)));
+        let told: Vec<(DType, Shape)> =
+            if kernel.is_none() { arguments.iter().map(described).collect() } else { Vec::new() };
         let results: Vec<(NodeId, usize)> = results_of(self.tensors, call).collect();
         // Results carry the lines of the calls, the Call that of the kernel's definition.
         let mut locations: Vec<Location> = Vec::new();
@@ -87,7 +111,7 @@ impl Assembly<'_> {
         let (mut sources, mut read) = (vec![sink], vec![]);
         for (slot, &argument) in arguments.iter().enumerate() {
             let tensor = named(self.tensors, argument).0;
-            let buffer = match specialised.before.get(slot) {
+            let buffer = match before.get(slot) {
                 None => self.value(tensor)?,
                 Some(Before::Ignored) => self.buffer(tensor)?,
                 Some(Before::Read(_)) => {
@@ -108,6 +132,7 @@ impl Assembly<'_> {
                         locations: locations.clone(),
                         reduces: vec![],
                         hand_written: None,
+                        told: vec![],
                         definition: None,
                     });
                     after
@@ -130,15 +155,24 @@ impl Assembly<'_> {
             let after = self.graph.add(Op::After, &[sources[1 + number], node], Arg::None)?;
             self.places.insert(result, after);
         }
-        let outputs = specialised.before.len();
-        let mut buffers = specialised.buffers.clone();
-        for (slot, before) in specialised.before.iter().enumerate() {
+        let outputs = before.len();
+        let mut names = buffers.clone();
+        for (slot, before) in before.iter().enumerate() {
             if matches!(before, Before::Read(_)) {
-                buffers.push(specialised.buffers[slot].clone());
+                names.push(buffers[slot].clone());
             }
         }
-        let hand_written = Some(HandWritten { name: name.clone(), buffers });
-        calls.push(KernelCall { node, kernel: sink, outputs, locations, reduces: vec![], hand_written, definition });
+        let hand_written = Some(HandWritten { name: name.clone(), buffers: names });
+        calls.push(KernelCall {
+            node,
+            kernel: sink,
+            outputs,
+            locations,
+            reduces: vec![],
+            hand_written,
+            told,
+            definition,
+        });
         Ok(calls)
     }
 

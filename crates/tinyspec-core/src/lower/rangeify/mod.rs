@@ -56,7 +56,7 @@ use walk::Walk;
 pub struct KernelCall {
     /// The Call: `(kernel, buffers…, dims…)`.
     pub node: NodeId,
-    /// Its kernel: a Sink in range form. Equal kernels are one node.
+    /// Its kernel: a Sink in range form, or a custom function. Equal kernels are one node.
     pub kernel: NodeId,
     /// The number of buffers that it writes; they come first.
     pub outputs: usize,
@@ -66,6 +66,8 @@ pub struct KernelCall {
     pub reduces: Vec<NodeId>,
     /// Written by hand: its schedule is the user's.
     pub hand_written: Option<HandWritten>,
+    /// The dtypes and shapes of its buffers, if they are told to a custom function; its `kernel` is a CustomFunction then.
+    pub told: Vec<(DType, Shape)>,
     /// The definition of a hand-written kernel, unless it is called on the same line.
     pub definition: Option<Location>,
 }
@@ -316,7 +318,7 @@ fn check(graph: &Graph, node: NodeId) -> Result<()> {
                 }
             }
         }
-        Op::Call if tinyspec_ir::kernel::code(graph, node).is_some() => Ok(()),
+        Op::Call if tinyspec_ir::kernel::is_opaque(graph, node) => Ok(()),
         op @ (Op::Function | Op::Call | Op::Replicated) => {
             Err(Error::new(ErrorKind::Unsupported, op.name(), "is still there when kernels are made"))
         }
@@ -424,7 +426,16 @@ impl Assembly<'_> {
         for location in &locations {
             self.graph.locate(node, location.clone());
         }
-        Ok(KernelCall { node, kernel: closed.sink, outputs, locations, reduces, hand_written: None, definition: None })
+        Ok(KernelCall {
+            node,
+            kernel: closed.sink,
+            outputs,
+            locations,
+            reduces,
+            hand_written: None,
+            told: vec![],
+            definition: None,
+        })
     }
 
     /// A new flat Buffer for a tensor node.

@@ -559,9 +559,10 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The Call of a kernel written by hand whose result a node is, and the number of the result.
+/// The Call of a kernel written by hand or of a custom function whose result a node is, and the number of the result.
 pub(super) fn call_result(graph: &Graph, node: NodeId) -> Option<(NodeId, usize)> {
     let &[_, call, number] = graph.sources(node) else { return None };
-    tinyspec_ir::kernel::code(graph, call).filter(|_| graph.op(node) == Op::After)?;
+    let is_result = graph.op(node) == Op::After && tinyspec_ir::kernel::is_opaque(graph, call);
+    is_result.then_some(())?;
     Some((call, usize::try_from(graph.as_int(number)?).ok()?))
 }
