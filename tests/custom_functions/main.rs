@@ -1,6 +1,7 @@
 //! Custom functions: code of the program's own between the kernels, on every device.
 
 mod calls;
+mod declared;
 mod errors;
 mod gradients;
 mod many_devices;

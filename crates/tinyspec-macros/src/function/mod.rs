@@ -7,6 +7,7 @@ pub mod attributes;
 pub mod callees;
 pub mod cast;
 pub mod companion;
+pub mod declared;
 pub mod emit;
 pub mod flags;
 pub mod gradient;
@@ -81,8 +82,12 @@ pub const STD_MACROS: &[&str] = &[
 
 /// The expansion of the attribute.
 pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
-    let function = match ungroup::parse::<ItemFn>(item.clone()) {
-        Ok(function) => function,
+    let (function, item) = match ungroup::parse::<ItemFn>(item.clone()) {
+        Ok(function) => (function, item),
+        Err(_) if let Some(function) = declared::parse(item.clone()) => {
+            let item = quote!(#function);
+            (function, item)
+        }
         Err(error) => {
             let mut diagnostics = Diagnostics::default();
             match syn::parse2::<syn::Item>(item.clone()) {
@@ -115,13 +120,14 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         return diagnostics.to_tokens();
     }
     attributes::check(&function.sig.inputs, &function.block, &mut diagnostics);
+    declared::check(&read_options, &signature, declared::is_declared(&function.block), &mut diagnostics);
     gradient::check_floats(&read_options, &signature, &mut diagnostics);
     let own = gradient::own(&read_options, &signature, &mut diagnostics);
     let (found, imports) = all_callees(&function.sig, &function.block, &signature, own, &mut diagnostics);
     // Mistakes in the body determine what the typed copy leaves out; with callees, the second expansion reports them.
     let mut preview = Diagnostics::default();
-    let outcome = trace::trace(&signature, &function.block, &unknown(&found), &mut preview);
-    let body = typed_copy::typed_copy(&function.block, &preview);
+    let outcome = outcome(&function.block, &read_options, &signature, &unknown(&found), &mut preview);
+    let body = typed(&function.block, &read_options, &signature, &preview);
     let is_wrong = !diagnostics.is_empty() || !preview.is_empty();
     let parameters = emit::Parameters::of(&function.sig.inputs, &signature);
     // Without a graph something is wrong, whether the macro or rustc reports it.
@@ -129,7 +135,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let calls_itself = found.iter().any(|callee| callee.path.get_ident() == Some(name));
     // Nothing is left out for editors: code being written is mostly wrong.
     let for_editors = || {
-        let whole = typed_copy::typed_copy(&function.block, &preview.adaptations());
+        let whole = typed(&function.block, &read_options, &signature, &preview.adaptations());
         editor::body(&function.sig, &read_options, &signature, &whole)
     };
     let state = quote!({ function [#options] #item });
@@ -303,7 +309,7 @@ fn traced(options: TokenStream, function: &mut ItemFn, known: Vec<Known>) -> Tok
         gradient::check(&signature, callee, gradient, &mut diagnostics);
     }
     let name = &function.sig.ident;
-    let outcome = trace::trace(&signature, &function.block, &known, &mut diagnostics);
+    let outcome = outcome(&function.block, &options, &signature, &known, &mut diagnostics);
     let (is_wrong, open) = (outcome.traced.is_none(), outcome.open.filter(|_| reported.is_empty()));
     let own = own_text.and_then(|own| found.iter().find(|callee| callee.text == own));
     let callees = Callees { paths: &found, methods: &outcome.methods, own };
@@ -312,11 +318,33 @@ fn traced(options: TokenStream, function: &mut ItemFn, known: Vec<Known>) -> Tok
     let graph = embedded(name, embedding, &signature, &options, &mut diagnostics);
     let checks = editor::for_rustc(&outcome.checks);
     let errors = diagnostics.to_tokens();
-    let copy = typed_copy::typed_copy(&function.block, &diagnostics);
+    let copy = typed(&function.block, &options, &signature, &diagnostics);
     let parameters = emit::Parameters::of(&function.sig.inputs, &signature);
     let is_wrong = is_wrong || !reported.is_empty() || !diagnostics.is_empty();
     let copy = editor::for_rustc(&emit::checked(&signature, &parameters, (&copy, is_wrong), open));
     renamed::under(options.root, quote!({ #errors #checks #copy #graph }))
+}
+
+/// The trace of a body, or the call that stands for it.
+fn outcome(
+    body: &syn::Block,
+    options: &Options,
+    signature: &FunctionSignature,
+    callees: &Told,
+    diagnostics: &mut Diagnostics,
+) -> trace::Outcome {
+    match declared::is_declared(body) {
+        true => declared::outcome(options, signature, diagnostics),
+        false => trace::trace(signature, body, callees, diagnostics),
+    }
+}
+
+/// The typed copy of a body, or of the call that stands for it.
+fn typed(body: &syn::Block, options: &Options, signature: &FunctionSignature, diagnostics: &Diagnostics) -> syn::Block {
+    match declared::is_declared(body) {
+        true => declared::typed(options, signature),
+        false => typed_copy::typed_copy(body, diagnostics),
+    }
 }
 
 /// How a function reaches its callees.

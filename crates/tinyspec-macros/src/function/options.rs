@@ -24,6 +24,10 @@ pub struct Options {
     pub fast_math: Vec<Permission>,
     /// Sums of products of bf16 are computed as written.
     pub strict: bool,
+    /// The name under which the code of a function without a body is registered, unless it is its own.
+    pub custom: Option<syn::LitStr>,
+    /// The parameters that a function without a body updates.
+    pub in_place: Vec<syn::Path>,
     /// The path of tinyspec, unless it is `::tinyspec`.
     pub root: Option<syn::Path>,
     /// Facts about named dims: `D % H == 0`.
@@ -53,6 +57,8 @@ struct Plain {
     gradient: Option<syn::Path>,
     fast_math: Option<PathList>,
     strict: darling::util::Flag,
+    custom: Option<syn::LitStr>,
+    in_place: Option<PathList>,
     #[darling(rename = "crate")]
     root: Option<syn::Path>,
 }
@@ -89,6 +95,8 @@ impl Options {
             || self.has_gradient()
             || !self.fast_math.is_empty()
             || self.strict
+            || self.custom.is_some()
+            || !self.in_place.is_empty()
             || !self.bounds.is_empty()
     }
 
@@ -99,7 +107,7 @@ impl Options {
         match NestedMeta::parse_meta_list(bounds_as_list(tokens, &mut options, diagnostics)) {
             Ok(metas) => {
                 for meta in metas {
-                    let is_known = matches!(&meta, NestedMeta::Meta(meta) if ["grad", "gradient", "fast_math", "strict", "crate"].iter().any(|name| meta.path().is_ident(name)));
+                    let is_known = matches!(&meta, NestedMeta::Meta(meta) if ["grad", "gradient", "fast_math", "strict", "custom", "in_place", "crate"].iter().any(|name| meta.path().is_ident(name)));
                     options.has_unread_facts |=
                         matches!(&meta, NestedMeta::Meta(meta) if meta.path().is_ident("where"));
                     if let Some(message) = misused(&meta) {
@@ -112,7 +120,7 @@ impl Options {
                             other => source_text(other),
                         };
                         let message = format!(
-                            "`{shown}` is not an option: the options are `grad`, `gradient = path`, `fast_math(contract)`, `strict`, `bounds(B: 1..=4096)`, `where(D % H == 0)` and `crate = path`"
+                            "`{shown}` is not an option: the options are `grad`, `gradient = path`, `fast_math(contract)`, `strict`, `bounds(B: 1..=4096)`, `where(D % H == 0)`, `custom = \"name\"`, `in_place(y)` and `crate = path`"
                         );
                         diagnostics.error(Place::of(&meta), message);
                     }
@@ -121,7 +129,9 @@ impl Options {
             Err(error) => diagnostics.syntax(error),
         }
         match Plain::from_list(&plain) {
-            Ok(Plain { grad, gradient, fast_math, strict, root }) => {
+            Ok(Plain { grad, gradient, fast_math, strict, custom, in_place, root }) => {
+                options.custom = custom;
+                options.in_place = in_place.iter().flat_map(|list| list.iter()).cloned().collect();
                 options.strict = strict.is_present();
                 options.grad = grad.is_present().then(|| grad.span());
                 options.gradient = gradient;
@@ -136,7 +146,7 @@ impl Options {
                         text if text.starts_with("Duplicate") => "this option is given twice".to_string(),
                         text if text.contains("non-word") => FAST_MATH.to_string(),
                         text => format!(
-                            "{text}; the options are `grad`, `gradient = path`, `fast_math(contract)`, `strict`, `bounds(B: 1..=4096)`, `where(D % H == 0)` and `crate = path`"
+                            "{text}; the options are `grad`, `gradient = path`, `fast_math(contract)`, `strict`, `bounds(B: 1..=4096)`, `where(D % H == 0)`, `custom = \"name\"`, `in_place(y)` and `crate = path`"
                         ),
                     };
                     diagnostics.error(Place::between(span, span), message);
@@ -178,10 +188,22 @@ fn misused(meta: &NestedMeta) -> Option<&'static str> {
         ("crate", Meta::Path(_) | Meta::List(_)) => {
             Some("`crate` says where tinyspec is found: `crate = my_name_of_tinyspec`")
         }
+        ("custom", Meta::Path(_) | Meta::List(_)) => {
+            Some("`custom` is the name under which the function's code is registered: `custom = \"my_crate::gemm\"`")
+        }
+        ("in_place", Meta::Path(_) | Meta::NameValue(_)) => Some(IN_PLACE),
+        ("in_place", Meta::List(list)) if !are_names(&list.tokens) => Some(IN_PLACE),
         ("where", _) => Some(WHERE),
         ("bounds", _) => Some("`bounds` says which sizes dims may have: `bounds(B: 1..=4096)`"),
         _ => None,
     }
+}
+
+const IN_PLACE: &str = "`in_place` lists the first parameters, which the function updates: `in_place(y)`";
+
+fn are_names(tokens: &TokenStream) -> bool {
+    let parser = Punctuated::<Ident, Token![,]>::parse_terminated;
+    syn::parse::Parser::parse2(parser, tokens.clone()).is_ok_and(|names| !names.is_empty())
 }
 
 /// Takes `bounds(…)` and `where(…)` out of the list: their contents are not metas.

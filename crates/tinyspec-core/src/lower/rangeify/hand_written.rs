@@ -3,7 +3,7 @@
 //! A call is a kernel of its own. What it updates is a value like any other, so the kernel works on a copy, unless the
 //! value has no other use or the kernel overwrites all of it.
 
-use super::movement::{count, dims, shape};
+use super::movement::{count, dims, elements, shape};
 use super::walk::{DemandId, Walk, call_result, named};
 use super::{Assembly, HandWritten, KernelCall};
 use crate::lower::hand_written::{Before, Specialised, specialise};
@@ -178,7 +178,7 @@ impl Assembly<'_> {
 
     /// The buffer of a value; an empty value has none yet.
     fn value(&mut self, tensor: NodeId) -> Result<NodeId> {
-        if count(&dims(self.tensors, tensor)?) == 0 && !self.places.contains_key(&tensor) {
+        if elements(shape(self.tensors, tensor)).is(0) && !self.places.contains_key(&tensor) {
             return self.buffer(tensor);
         }
         self.place(tensor)
