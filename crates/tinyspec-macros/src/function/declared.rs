@@ -56,7 +56,7 @@ pub fn check(options: &Options, signature: &FunctionSignature, is_declared: bool
         );
     }
     for parameter in &signature.parameters {
-        if !matches!(parameter.passing, Passing::Tensor | Passing::Scalar) {
+        if !is_passed(parameter.passing) {
             let message = format!("`{name}` has no body: it takes tensors and numbers, not `{}`", parameter.ident);
             diagnostics.error(Place::of(&parameter.ident), message);
         }
@@ -90,6 +90,11 @@ pub fn check(options: &Options, signature: &FunctionSignature, is_declared: bool
             diagnostics.error(Place::of(updated), message);
         }
     }
+}
+
+/// Whether a custom function can take such a parameter.
+fn is_passed(passing: Passing) -> bool {
+    matches!(passing, Passing::Tensor | Passing::Scalar)
 }
 
 /// The name under which the code is registered.
@@ -131,7 +136,8 @@ fn call(options: &Options, signature: &FunctionSignature, result: &ResultType) -
 
 /// The typed copy: the same call at run time.
 pub fn typed(options: &Options, signature: &FunctionSignature) -> Block {
-    let Some(result) = signature.result.as_ref().filter(|_| signature.is_complete()) else {
+    let is_plain = signature.parameters.iter().all(|parameter| is_passed(parameter.passing));
+    let Some(result) = signature.result.as_ref().filter(|_| signature.is_complete() && is_plain) else {
         return parse_quote!({ ::tinyspec::__private::wrong_results() });
     };
     let name = registered(options, signature);
