@@ -126,6 +126,30 @@ pub use tinyspec_ir::{DType, Dim, ErrorKind};
 /// permissions, as [`Function::fast_math`] does; `#[function(strict)]` computes sums of products of bf16 in f32 as written, as
 /// [`Function::strict`] does.
 ///
+/// **Without a body** a function is declared: `#[function] fn decode<B, N>(files: &Tensor<u8, B, N>) -> Tensor<u8, B, 32, 32, 3>;` is
+/// the [`CustomFunction`] that the program registers under this name, or under that of `#[function(custom = "my_crate::decode")]`.
+/// `#[function(in_place(y))]` lets it update its first parameters, whose new values are its last results.
+///
+/// ```
+/// # use tinyspec::prelude::*;
+/// # use tinyspec::{CustomFunction, register_function};
+/// #[function]
+/// fn reversed<N>(x: &Tensor<f32, N>) -> Tensor<f32, N>;
+///
+/// #[function]
+/// fn palindrome<N>(x: &Tensor<f32, N>) -> Tensor<f32, N> {
+///     x + reversed(x)
+/// }
+///
+/// register_function(CustomFunction::new("reversed", |arguments, _| Ok(vec![arguments[0].clone()])).host(|mut call| {
+///     let x = call.inputs[0].as_slice::<f32>()?.iter().rev();
+///     call.outputs[0].as_mut_slice::<f32>()?.iter_mut().zip(x).for_each(|(y, x)| *y = *x);
+///     Ok(())
+/// }))?;
+/// assert_eq!(palindrome(&Tensor::from_slice(&[1f32, 2.0, 4.0], [3])).to_vec::<f32>()?, [5.0, 4.0, 5.0]);
+/// # Ok::<(), tinyspec::Error>(())
+/// ```
+///
 /// `#[function(crate = path)]` gives the path of tinyspec where it is not `::tinyspec`: a renamed dependency, or a re-export of
 /// another library. (`extern crate ts as tinyspec;` at the root of a crate does the same for the whole crate.)
 ///

@@ -1,8 +1,9 @@
 //! Calls from tensors: kernels before and after, several results, parameters, dtypes, sizes.
 
 use crate::{devices, register};
+use std::sync::{Arc, Mutex};
 use tinyspec::prelude::*;
-use tinyspec::{call_function, with_default_device};
+use tinyspec::{CustomFunction, call_function, register_function, with_default_device};
 
 #[test]
 fn a_call_runs_between_kernels_on_every_device() {
@@ -114,16 +115,26 @@ fn an_argument_that_is_updated_keeps_its_value_for_others() {
 
 #[test]
 fn an_assigned_state_is_updated_in_its_own_memory() {
-    register();
+    let addresses: Arc<Mutex<Vec<usize>>> = Arc::default();
+    let keeps = addresses.clone();
+    let function = CustomFunction::new("calls::add", |_, _| Ok(vec![])).updates(1).host(move |mut call| {
+        keeps.lock().unwrap().push(call.outputs[0].bytes().as_ptr().addr());
+        let x = call.inputs[0].as_slice::<f32>()?;
+        call.outputs[0].as_mut_slice::<f32>()?.iter_mut().zip(x).for_each(|(y, x)| *y += x);
+        Ok(())
+    });
+    register_function(function).unwrap();
     let mut state = Tensor::zeros([1 << 18]);
     state.realize().unwrap();
-    let a = Tensor::scalar(1f32);
     for step in 1..5 {
         let x = Tensor::full([1 << 18], step as f32);
-        let [new] = call_function("axpy", &[], &[&state, &x, &a]);
+        let [new] = call_function("calls::add", &[], &[&state, &x]);
         state.assign(&new);
+        drop(new);
         state.realize().unwrap();
     }
+    let addresses = addresses.lock().unwrap();
+    assert!(addresses.windows(2).all(|pair| pair[0] == pair[1]), "{addresses:?}");
     assert_eq!(state.to_vec::<f32>().unwrap(), vec![10.0; 1 << 18]);
 }
 

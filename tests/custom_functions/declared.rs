@@ -108,6 +108,34 @@ fn without_one_the_registered_gradient_is_taken() {
     assert_eq!(found[1].to_vec::<f32>().unwrap(), [4.0; 6]);
 }
 
+#[function(grad)]
+fn squares<M, K, N>(a: &Tensor<f32, M, K>, b: &Tensor<f32, K, N>) -> Tensor<f32> {
+    let c = gemm(a, b);
+    (&c * &c).sum(.., false)
+}
+
+#[test]
+fn a_derived_gradient_takes_the_registered_one_of_what_it_calls() {
+    register();
+    let (a, b) = (Tensor::ones([2, 3]), Tensor::ones([3, 2]));
+    let [da, db] = squares::grad(&a, &b);
+    assert_eq!(da.to_vec::<f32>().unwrap(), [12.0; 6]);
+    assert_eq!(db.to_vec::<f32>().unwrap(), [12.0; 6]);
+}
+
+#[test]
+fn a_prepared_call_updates_a_state_in_place() {
+    register();
+    let (y, x, a) = (Tensor::ones([3]), Tensor::from_slice(&[1f32, 2.0, 3.0], [3]), Tensor::scalar(2f32));
+    let run = axpy::FUNCTION.prepare(&[&y, &x, &a]).unwrap().in_place(&[(0, 0)]).unwrap();
+    let mut out = vec![y];
+    for step in 1..4 {
+        run.call(&mut out, &[&x, &a]).unwrap();
+        let expected: Vec<f32> = (1..4).map(|x| 1.0 + 2.0 * (step * x) as f32).collect();
+        assert_eq!(out[0].to_vec::<f32>().unwrap(), expected);
+    }
+}
+
 #[test]
 fn one_plan_serves_all_sizes_within_bounds() {
     register();

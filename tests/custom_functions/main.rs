@@ -4,7 +4,7 @@ mod calls;
 mod declared;
 mod errors;
 mod gradients;
-mod many_devices;
+mod memories;
 mod order;
 mod processes;
 #[path = "../simulators.rs"]

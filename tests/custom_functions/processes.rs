@@ -23,7 +23,7 @@ fn a_command_buffer_from_disk_finds_the_function_again() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("custom-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     in_own_process("computes", &folder, &[]);
-    in_own_process("computes", &folder, &[]);
+    in_own_process("lowers_nothing", &folder, &[]);
     in_own_process("does_not_register", &folder, &[]);
     std::fs::remove_dir_all(&folder).unwrap();
 }
@@ -49,6 +49,13 @@ fn computed() -> Result<Vec<f32>> {
 fn computes() {
     crate::register();
     assert_eq!(computed().unwrap(), vec![65.0; 4096]);
+}
+
+#[test]
+#[ignore = "run in its own process"]
+fn lowers_nothing() {
+    computes();
+    assert_eq!(tinyspec::profile::counters().kernels, 0);
 }
 
 #[test]

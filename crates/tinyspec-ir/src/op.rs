@@ -246,7 +246,7 @@ op_table! {
     115 Wmma "wmma" Codegen [3, 3] Text Source(2), Broadcast, DType; "(A, B, acc): acc + A · B of words. Those of u32 hold two numbers: of i16 to i32, which wraps; of bf16 to f32, the upper ones first, each product and sum rounded to nearest together, and subnormal numbers are 0. Those of i32 hold four bytes, of A unsigned, of B signed, to i32, which wraps."
     116 Custom "custom" Codegen [1, ANY] Text Source(0), Broadcast, DType; "(value, args...): value, by code in the renderer's language over the args; where there is none, value itself."
     117 AtomicAdd "atomic_add" Codegen [2, 3] None Void, Scalar, None; "(idx, val, gate?): adds val to the element at idx, atomically."
-    118 CustomFunction "custom_function" Codegen [0, ANY] Text Void, Scalar, None; "Opaque device function, invoked by Call."
+    118 CustomFunction "custom_function" Codegen [0, ANY] Text Void, Scalar, None; "(made, updated, meta...): code from outside of the language, found by its name and invoked by Call; or (kernel,): a kernel written by hand."
     119 Program "program" Codegen [1, 3] None Void, Scalar, None; "Compiled kernel: (linear, source, binary)."
     120 Source "source" Codegen [0, 0] Text Void, Scalar, None; "Rendered source code."
 }

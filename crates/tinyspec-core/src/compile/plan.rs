@@ -123,6 +123,8 @@ impl Plan {
         let tables = size_of_val(&self.table[..]) + size_of_val(&self.outputs[..]) + 4 * self.output_of_root.len();
         let constants: usize = self.constants.iter().map(|constant| constant.bytes()).sum();
         let program = self.program.as_ref().map_or(0, |program| program.bytes());
+        // Launches between custom functions are there twice.
+        let launches = if self.custom.is_empty() { launches } else { 2 * launches };
         (size_of::<Plan>() + launches + steps.sum::<usize>() + tables + constants + program) as u64
     }
 }

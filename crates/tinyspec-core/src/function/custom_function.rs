@@ -231,6 +231,12 @@ fn check<T: Element>(dtype: DType) -> Result<(), Failure> {
     }
 }
 
+/// Memory that a text wrote down, or another function filled byte by byte, may be anything.
+fn unusable<T: Element>() -> Failure {
+    let why = if T::DTYPE == DType::Bool { "a bool is neither 0 nor 1" } else { "it is not aligned" };
+    format!("a buffer holds no elements of {}: {why}", T::DTYPE).into()
+}
+
 impl HostInput<'_> {
     /// Type of its elements.
     pub fn dtype(&self) -> DType {
@@ -253,7 +259,7 @@ impl HostInput<'_> {
     /// When they are of another type.
     pub fn as_slice<T: Element>(&self) -> Result<&[T], Failure> {
         check::<T>(self.dtype)?;
-        T::elements(self.bytes).ok_or_else(|| "a buffer is not aligned for its elements".into())
+        T::elements(self.bytes).ok_or_else(unusable::<T>)
     }
 }
 
@@ -279,7 +285,7 @@ impl HostOutput<'_> {
     /// When they are of another type.
     pub fn as_slice<T: Element>(&self) -> Result<&[T], Failure> {
         check::<T>(self.dtype)?;
-        T::elements(self.bytes).ok_or_else(|| "a buffer is not aligned for its elements".into())
+        T::elements(self.bytes).ok_or_else(unusable::<T>)
     }
 
     /// Its elements, to be written.
@@ -288,6 +294,6 @@ impl HostOutput<'_> {
     /// When they are of another type.
     pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T], Failure> {
         check::<T>(self.dtype)?;
-        T::elements_mut(self.bytes).ok_or_else(|| "a buffer is not aligned for its elements".into())
+        T::elements_mut(self.bytes).ok_or_else(unusable::<T>)
     }
 }
