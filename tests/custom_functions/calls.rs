@@ -105,6 +105,9 @@ fn an_argument_that_is_updated_keeps_its_value_for_others() {
             let [z] = call_function("axpy", &[], &[&(&y * 2.0), &x, &a]);
             let [z] = call_function("axpy", &[], &[&z, &x, &a]);
             assert_eq!(z.to_vec::<f32>()?, [12.0, 24.0], "{device}");
+            let triple = &y * 3.0;
+            let [z] = call_function("axpy", &[], &[&triple, &x, &a]);
+            assert_eq!((&z - &triple).to_vec::<f32>()?, [5.0, 10.0], "{device}");
             let [twice] = call_function("axpy", &[], &[&x, &x, &a]);
             assert_eq!(twice.to_vec::<f32>()?, [15.0, 30.0], "{device}");
             Ok::<(), Error>(())

@@ -7,6 +7,7 @@ mod gradients;
 mod memories;
 mod order;
 mod processes;
+mod random;
 #[path = "../simulators.rs"]
 mod simulators;
 mod text;

@@ -73,6 +73,34 @@ fn text_that_names_an_unknown_function_or_wrong_shapes_is_refused() {
 }
 
 #[test]
+fn a_result_that_its_call_does_not_give_is_refused() {
+    register();
+    let text = |result: &str| {
+        format!(
+            "
+            %0 = const[index 3]
+            %1 = stack(%0)
+            %2 = param[0 f32](%1)
+            %3 = const[f32 0.0]
+            %4 = expand(%3, %1)
+            %5 = const[index 1]
+            %6 = const[index 0]
+            %7 = custom_function[\"twice\"](%5, %6)
+            %8 = call(%7, %4, %2)
+            %9 = {result}
+            return %9
+        "
+        )
+    };
+    assert!(text("after(%4, %8, %6)").parse::<Function>().is_ok());
+    // The argument, which is only read; a buffer that is not there; a value of another shape.
+    for result in ["after(%2, %8, %5)", "after(%4, %8, %0)", "after(%3, %8, %6)"] {
+        let error = text(result).parse::<Function>().unwrap_err().to_string();
+        assert!(error.contains("is no result of its Call"), "{error}");
+    }
+}
+
+#[test]
 fn a_command_buffer_prints_parses_and_runs() {
     register();
     for device in crate::devices() {
@@ -139,6 +167,10 @@ fn a_command_buffer_with_wrong_calls_is_refused() {
     assert!(unread.contains("also another of its buffers") || unread.contains("no Call before it writes"), "{unread}");
     let updated = refused("%6 = custom_function[\"axpy\"](%5, %4)\n %7 = call(%6, %3, %2, %2)");
     assert!(updated.contains("no Call before it writes"), "{updated}");
+    let wider = refused(
+        "%6 = custom_function[\"twice\"](%4, %5)\n %11 = bitcast[f16](%2)\n %12 = bitcast[f16](%3)\n %7 = call(%6, %12, %11)",
+    );
+    assert!(wider.contains("not a buffer or a part of one"), "{wider}");
     let missing = refused("%6 = custom_function[\"twice\"](%4, %4)\n %7 = call(%6, %3)");
     assert!(missing.contains("no custom function"), "{missing}");
 }

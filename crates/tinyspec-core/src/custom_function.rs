@@ -283,7 +283,7 @@ impl SizedCall {
                 let mut copies = Vec::with_capacity(addresses.len());
                 for (number, (&address, (dtype, shape))) in addresses.iter().zip(&self.buffers).enumerate() {
                     let mut data = Aligned::new(bytes(*dtype, shape));
-                    if number >= self.function.made {
+                    if number >= self.function.made && data.bytes > 0 {
                         // SAFETY: as the caller promises.
                         unsafe { runtime.read_at(address, data.bytes())? };
                     }
@@ -303,7 +303,8 @@ impl SizedCall {
                 });
                 let done = self.on_host(body, inputs.collect(), outputs.collect());
                 if let Ok(Ok(())) = done {
-                    for (&address, data) in addresses.iter().zip(&mut copies).take(self.function.written()) {
+                    let written = addresses.iter().zip(&mut copies).take(self.function.written());
+                    for (&address, data) in written.filter(|(_, data)| data.bytes > 0) {
                         // SAFETY: as the caller promises.
                         unsafe { runtime.write_at(address, data.bytes())? };
                     }

@@ -3,6 +3,7 @@
 use super::calls::{Touched, buffers, leaf};
 use super::refuse;
 use crate::commands::{base, linear};
+use crate::custom_function;
 use crate::{Arg, Builder, Graph, NodeId, Op, Result};
 use rustc_hash::FxHashMap;
 
@@ -49,7 +50,14 @@ fn slots(stage: &str, graph: &Graph, calls: &[NodeId]) -> Result<()> {
     for &call in calls {
         for &argument in buffers(graph, call) {
             let mut node = argument;
-            while matches!(graph.op(node), Op::Shrink | Op::Reshape | Op::Bitcast) {
+            // A custom function is told bools where bytes are stored.
+            let is_renamed = |node: NodeId| {
+                let [from, to] = [graph.source(node, 0), node].map(|node| graph.dtype(node).size());
+                from == to && custom_function::of_call(graph, call).is_some()
+            };
+            while matches!(graph.op(node), Op::Shrink | Op::Reshape)
+                || graph.op(node) == Op::Bitcast && is_renamed(node)
+            {
                 node = graph.source(node, 0);
             }
             let Some(buffer) = leaf(graph, node).filter(|&buffer| buffer == node) else {

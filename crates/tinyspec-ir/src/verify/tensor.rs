@@ -1,7 +1,8 @@
 //! The tensor graph: no Ranges, no kernels, no machine ops.
 
 use super::refuse;
-use crate::{Arg, Category, Graph, NodeId, Op, Result};
+use crate::custom_function;
+use crate::{Arg, Builder, Category, Graph, NodeId, Op, Result};
 
 /// Checks a tensor graph, as users and traces build it.
 ///
@@ -12,6 +13,7 @@ pub fn tensor(graph: &Graph, roots: &[NodeId]) -> Result<()> {
     for node in graph.reachable(roots) {
         match (graph.op(node), graph.arg(node)) {
             (Op::Call, _) if crate::kernel::is_opaque(graph, node) => {}
+            (Op::After, _) if !is_result(graph, node) => return refuse(node, "is no result of its Call"),
             (Op::CustomFunction | Op::Custom, _) => {}
             (Op::Range | Op::End | Op::Linear | Op::Call, _) => return refuse(node, "belongs to kernels"),
             (Op::Reduce, Arg::Reduce { axes, .. }) if axes.is_empty() => return refuse(node, "reduces no axis"),
@@ -21,4 +23,19 @@ pub fn tensor(graph: &Graph, roots: &[NodeId]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether an After for a Call is like the buffer with its number, which the Call writes.
+fn is_result(graph: &Graph, node: NodeId) -> bool {
+    let &[before, call, number] = graph.sources(node) else { return true };
+    if !crate::kernel::is_opaque(graph, call) {
+        return true;
+    }
+    let number = graph.as_int(number).and_then(|number| usize::try_from(number).ok());
+    let Some((number, &buffer)) = number.and_then(|number| Some((number, graph.sources(call).get(1 + number)?))) else {
+        return false;
+    };
+    let (is, wants) = (graph.props(before), graph.props(buffer));
+    let is_written = custom_function::of_call(graph, call).is_none_or(|function| number < function.written());
+    is_written && is.dtype == wants.dtype && is.shape == wants.shape
 }
