@@ -4,9 +4,12 @@ use std::sync::{Arc, Mutex};
 use tinyspec::prelude::*;
 use tinyspec::{CustomFunction, call_function, register_function, with_default_device};
 
+/// Parameters and values, in order.
+type Seen = Arc<Mutex<Vec<(String, Vec<f32>)>>>;
+
 /// A probe that keeps what it has seen.
-fn probe(name: &str) -> Arc<Mutex<Vec<(String, Vec<f32>)>>> {
-    let seen: Arc<Mutex<Vec<(String, Vec<f32>)>>> = Arc::default();
+fn probe(name: &str) -> Seen {
+    let seen: Seen = Arc::default();
     let keeps = seen.clone();
     let probe = CustomFunction::new(name, |_, _| Ok(vec![])).updates(1).host(move |call| {
         let text = format!("{:?}", call.meta);
