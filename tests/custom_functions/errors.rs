@@ -18,6 +18,7 @@ fn an_error_of_a_body_is_that_of_the_read() {
     assert!(text.starts_with("custom function `errors::fails` on cpu: the file ends early\n  at "), "{text}");
     assert!(text.contains("errors.rs:10:"), "{text}");
     assert!(matches!(error, Error::CustomFunction { .. }));
+    assert!(error.location().is_some_and(|location| location.file.ends_with("errors.rs") && location.line == 10));
 }
 
 #[test]

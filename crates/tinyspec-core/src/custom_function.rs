@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use tinyspec_backends::host_memory::ALIGNMENT;
 use tinyspec_ir::custom_function::{CustomFunction, Meta};
-use tinyspec_ir::{DType, Dim, ErrorKind, Shape, dim};
+use tinyspec_ir::{DType, Dim, ErrorKind, Location, Shape, dim};
 
 /// Why a custom function fails: any error, or text, `Err("…".into())`.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -238,7 +238,7 @@ impl SizedCall {
             name: self.name().to_string(),
             device: device.name().to_string(),
             reason,
-            line: line.to_string(),
+            location: position(line),
         };
         let runtime = device.runtime();
         let done = match self.code.on(device) {
@@ -352,6 +352,13 @@ impl Aligned {
     fn bytes(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..self.bytes]
     }
+}
+
+/// A line of the user's, `file:line:column`.
+pub(crate) fn position(line: &str) -> Option<Location> {
+    let mut parts = line.rsplitn(3, ':');
+    let (column, line, file) = (parts.next()?, parts.next()?, parts.next()?);
+    Some(Location { file: file.into(), line: line.parse().ok()?, column: column.parse().ok()? })
 }
 
 /// The text of a panic.

@@ -5,7 +5,7 @@ use super::compared::{Compared, ComparedBuffer, ComparedCall};
 use super::pipeline::Parts;
 use super::plan::{CustomStep, Place, Plan, Step};
 use crate::compare::Tolerance;
-use crate::custom_function::{CustomCall, find};
+use crate::custom_function::{CustomCall, find, position};
 use crate::device::{Device, Owner, Storage};
 use crate::lower::optimize;
 use crate::lower::plan::{self, Lifetime};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tinyspec_backends::{CommandBuffer, Launch};
 use tinyspec_ir::commands::{self, base};
 use tinyspec_ir::custom_function;
-use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Graph, Location, NodeId, Op};
+use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Graph, NodeId, Op};
 
 /// Trips that estimates assume of a loop that a named dim bounds.
 const ESTIMATED_TRIPS: u64 = optimize::NAMED_TRIPS as u64;
@@ -346,13 +346,6 @@ impl Linked {
         constants.push(Arc::new(storage));
         Ok(Place::Constant(constants.len() as u32 - 1))
     }
-}
-
-/// A line of the user's, `file:line:column`.
-fn position(line: &str) -> Option<Location> {
-    let mut parts = line.rsplitn(3, ':');
-    let (column, line, file) = (parts.next()?, parts.next()?, parts.next()?);
-    Some(Location { file: file.into(), line: line.parse().ok()?, column: column.parse().ok()? })
 }
 
 fn bytes(graph: &Graph, buffer: NodeId) -> Dim {

@@ -57,7 +57,7 @@ pub enum Error {
         location: Option<Location>,
     },
     /// A custom function failed or panicked, or there is no code of it for the device.
-    #[error("custom function `{name}` on {device}: {reason}{}", line_of(line))]
+    #[error("custom function `{name}` on {device}: {reason}{}", place(location))]
     CustomFunction {
         /// The function.
         name: String,
@@ -65,8 +65,8 @@ pub enum Error {
         device: String,
         /// What it said.
         reason: String,
-        /// The line of the call; empty where it is not known.
-        line: String,
+        /// The line of the call.
+        location: Option<Location>,
     },
     /// Under `TINYSPEC_VALIDATE`, a kernel's results differ from those of the reference device.
     #[error("TINYSPEC_VALIDATE: {0}")]
@@ -157,7 +157,9 @@ impl Error {
     pub fn location(&self) -> Option<&Location> {
         match self {
             Error::Graph(error) | Error::Backend(BackendError::Graph(error)) => error.location(),
-            Error::UnknownDevice { location, .. } | Error::Memory { location, .. } => location.as_ref(),
+            Error::UnknownDevice { location, .. }
+            | Error::Memory { location, .. }
+            | Error::CustomFunction { location, .. } => location.as_ref(),
             _ => None,
         }
     }
@@ -167,10 +169,6 @@ const MEMORY_HELP: &str = "drop tensors that are done with, work on smaller part
 
 fn prefix(op: &Option<String>) -> String {
     op.as_ref().map(|op| format!("{op}: ")).unwrap_or_default()
-}
-
-fn line_of(line: &str) -> String {
-    if line.is_empty() { String::new() } else { format!("\n  at {line}") }
 }
 
 fn place(location: &Option<Location>) -> String {
