@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
-use tinyspec_ir::{ErrorKind, Op};
+use tinyspec_ir::{DType, ErrorKind, Op, Shape};
 
 /// Held for reading while memory is overwritten, so that a thread that meets a state in between can wait for the end.
 static OVERWRITING: RwLock<()> = RwLock::new(());
@@ -26,7 +26,8 @@ pub(super) struct State {
 
 /// Whether some root is an assigned state, or the result of a function that may be an argument with a part replaced.
 pub(super) fn is_possible(roots: &[Arc<Node>]) -> bool {
-    roots.iter().any(|root| root.op == Op::After || !updated(root).is_empty())
+    let mut arguments = Arguments::default();
+    roots.iter().any(|root| root.op == Op::After || !arguments.updated(root).is_empty())
 }
 
 /// Results that may take the memory of the states that they replace.
@@ -35,7 +36,8 @@ pub(super) fn wanted(roots: &[Arc<Node>], walk: &Walk, device: &Arc<Device>) -> 
     let leaves: Vec<&Arc<Node>> = walk.leaf_nodes().collect();
     let slots: FxHashMap<*const Node, u32> = leaves.iter().map(|node| Arc::as_ptr(node)).zip(0..).collect();
     // Computed before any state refers to these.
-    let updated: Vec<SmallVec<[*const Node; 2]>> = roots.iter().map(|root| updated(root)).collect();
+    let mut arguments = Arguments::default();
+    let updated: Vec<SmallVec<[*const Node; 2]>> = roots.iter().map(|root| arguments.updated(root)).collect();
     for (output, (root, updated)) in roots.iter().zip(updated).enumerate() {
         let assigned = replaced(root).map(|node| (Arc::as_ptr(&node), false));
         for (node, only_part) in assigned.into_iter().chain(updated.into_iter().map(|node| (node, true))) {
@@ -65,31 +67,38 @@ fn replaced(root: &Arc<Node>) -> Option<Arc<Node>> {
     (!Arc::ptr_eq(&node, root) && node.is_realized()).then_some(node)
 }
 
-/// The arguments of a function whose new state its result, this root, may be: computed arguments of its dtype and shape
-/// that only the call and one walk over it refer to.
-fn updated(root: &Node) -> SmallVec<[*const Node; 2]> {
-    let of_call = |call: &Node| {
-        call.with_sources(|arguments| {
-            let fits = |argument: &&Arc<Node>| {
-                argument.props.dtype == root.props.dtype
-                    && argument.props.shape == root.props.shape
-                    && argument.is_realized()
-                    && Arc::strong_count(argument) <= 1 + times(arguments, argument)
-            };
-            arguments.iter().skip(1).filter(fits).map(Arc::as_ptr).collect()
+/// For each call of a function, the computed arguments that only the call and one walk over it refer to. A gradient has as many
+/// arguments and results as its program has tensors.
+#[derive(Default)]
+struct Arguments(FxHashMap<*const Node, Vec<(*const Node, DType, Shape)>>);
+
+impl Arguments {
+    /// The arguments of a function whose new state its result, this root, may be: those of its dtype and shape.
+    fn updated(&mut self, root: &Node) -> SmallVec<[*const Node; 2]> {
+        if root.op != Op::GetTuple {
+            return SmallVec::new();
+        }
+        root.with_sources(|sources| {
+            let Some(call) = sources.first().filter(|call| call.op == Op::Function) else { return SmallVec::new() };
+            let arguments = self.0.entry(Arc::as_ptr(call)).or_insert_with(|| replaceable(call));
+            let fits =
+                arguments.iter().filter(|(_, dtype, shape)| (*dtype, shape) == (root.props.dtype, &root.props.shape));
+            fits.map(|argument| argument.0).collect()
         })
-    };
-    match root.op {
-        Op::GetTuple => root.with_sources(|sources| match sources.first() {
-            Some(call) if call.op == Op::Function => of_call(call),
-            _ => SmallVec::new(),
-        }),
-        _ => SmallVec::new(),
     }
 }
 
-fn times(arguments: &[Arc<Node>], argument: &Arc<Node>) -> usize {
-    arguments.iter().filter(|other| Arc::ptr_eq(other, argument)).count()
+fn replaceable(call: &Node) -> Vec<(*const Node, DType, Shape)> {
+    call.with_sources(|sources| {
+        let arguments = sources.get(1..).unwrap_or_default();
+        let mut times: FxHashMap<*const Node, usize> = FxHashMap::default();
+        arguments.iter().for_each(|argument| *times.entry(Arc::as_ptr(argument)).or_default() += 1);
+        let is_free = |argument: &&Arc<Node>| {
+            argument.is_realized() && Arc::strong_count(argument) <= 1 + times[&Arc::as_ptr(argument)]
+        };
+        let free = arguments.iter().filter(is_free);
+        free.map(|argument| (Arc::as_ptr(argument), argument.props.dtype, argument.props.shape.clone())).collect()
+    })
 }
 
 /// Reference counts in the lazy graph below some roots.

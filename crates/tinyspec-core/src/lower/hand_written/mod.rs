@@ -28,13 +28,10 @@ pub(crate) struct Specialised {
     pub buffers: Vec<String>,
 }
 
-impl Specialised {
-    /// Whether no access of the kernel writes: its loops have no trips for these dims.
-    pub fn stores_nothing(&self) -> bool {
-        let live = self.graph.reachable(&[self.sink]);
-        self.graph.op(self.sink) == Op::Sink
-            && !live.iter().any(|&node| matches!(self.graph.op(node), Op::Store | Op::AtomicAdd | Op::Custom))
-    }
+/// Whether no access of a kernel writes: its loops have no trips for these dims.
+pub(crate) fn stores_nothing(graph: &Graph, sink: NodeId) -> bool {
+    let is_effect = |&node: &NodeId| matches!(graph.op(node), Op::Store | Op::AtomicAdd | Op::Custom);
+    graph.op(sink) == Op::Sink && !graph.reachable(&[sink]).iter().any(is_effect)
 }
 
 /// How a kernel uses the old contents of a buffer that it writes.

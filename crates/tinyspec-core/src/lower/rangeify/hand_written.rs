@@ -6,7 +6,7 @@
 use super::movement::{count, dims, elements, shape};
 use super::walk::{DemandId, Walk, call_result, named};
 use super::{Assembly, HandWritten, KernelCall};
-use crate::lower::hand_written::{Before, Specialised, specialise};
+use crate::lower::hand_written::{Before, Specialised, specialise, stores_nothing};
 use rustc_hash::FxHashMap;
 use tinyspec_ir::custom_function::{self, CustomFunction};
 use tinyspec_ir::{
@@ -140,7 +140,7 @@ impl Assembly<'_> {
             };
             sources.push(buffer);
         }
-        if specialised.stores_nothing() {
+        if kernel.as_ref().is_some_and(|(graph, sink)| stores_nothing(graph, *sink)) {
             // Every result is what its buffer held.
             self.places.extend(results.into_iter().map(|(result, number)| (result, sources[1 + number])));
             return Ok(calls);

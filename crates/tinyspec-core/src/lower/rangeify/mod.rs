@@ -169,16 +169,20 @@ fn rangeify_by(
     let divided = run_on_tensors(DIVIDE, graph, outputs, costs, target)?;
     let (graph, outputs) = divided.as_ref().map_or((graph, outputs), |(graph, outputs)| (graph, &outputs[..]));
     let mut refused = Refused { unfused: unfused.clone(), ..Refused::default() };
-    let mut in_blocks = FxHashSet::default();
+    let mut known = FxHashMap::default();
     loop {
         let Scheduled { schedule, online, apart } = schedule(graph, outputs, costs, &refused)?;
         let before = refused.fused.len();
         refused.fused.extend(apart);
-        match without_blocks(&schedule, &online, target, &mut in_blocks)? {
-            Some(family) => refused.together.insert(family) || refused.families.insert(family),
-            None if refused.fused.len() > before => true,
-            None => return Ok(schedule),
-        };
+        let failed = without_blocks(&schedule, &online, target, &mut known)?;
+        if failed.is_empty() && refused.fused.len() == before {
+            return Ok(schedule);
+        }
+        for family in failed {
+            if !refused.together.insert(family) {
+                refused.families.insert(family);
+            }
+        }
     }
 }
 
@@ -205,28 +209,36 @@ struct Scheduled {
     apart: Vec<NodeId>,
 }
 
-/// Matrices that a kernel should sum in blocks and cannot. `known` holds the kernels already built that way for an earlier schedule.
+/// Matrices that a kernel should sum in blocks and cannot. `known` holds whether kernels can, as far as it has been tried.
 fn without_blocks(
     schedule: &Schedule,
     online: &[Option<usize>],
     target: &Target,
-    known: &mut FxHashSet<ContentHash>,
-) -> Result<Option<usize>> {
-    for (call, family) in schedule.calls.iter().zip(online).filter(|(_, family)| family.is_some()) {
+    known: &mut FxHashMap<ContentHash, bool>,
+) -> Result<FxHashSet<usize>> {
+    let mut failed = FxHashSet::default();
+    for (call, family) in schedule.calls.iter().zip(online) {
+        let Some(family) = *family else { continue };
         let hash = schedule.graph.content_hash(&[call.kernel]);
-        if known.contains(&hash) {
-            continue;
+        let sums = match known.get(&hash) {
+            Some(&sums) => sums,
+            None => sums_in_blocks(&schedule.graph, call.kernel, target)?,
+        };
+        known.insert(hash, sums);
+        if !sums {
+            failed.insert(family);
         }
-        let mut graph = Graph::new();
-        let roots = graph.import(&schedule.graph, &[call.kernel], |_, _| Ok(None))?;
-        let Some(online) = optimize::online::Online::of(&mut graph, roots[0], target)? else { return Ok(*family) };
-        let (graph, sink) = online.build(optimize::Blocking::default(), target)?;
-        if verify::loops(&graph, sink).is_err() {
-            return Ok(*family);
-        }
-        known.insert(hash);
     }
-    Ok(None)
+    Ok(failed)
+}
+
+/// Whether there is a kernel over blocks for these sums.
+fn sums_in_blocks(graph: &Graph, kernel: NodeId, target: &Target) -> Result<bool> {
+    let mut own = Graph::new();
+    let roots = own.import(graph, &[kernel], |_, _| Ok(None))?;
+    let Some(online) = optimize::online::Online::of(&mut own, roots[0], target)? else { return Ok(false) };
+    let (own, sink) = online.build(optimize::Blocking::default(), target)?;
+    Ok(verify::loops(&own, sink).is_ok())
 }
 
 fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs, refused: &Refused) -> Result<Scheduled> {

@@ -57,8 +57,10 @@ impl Online {
                 users.entry(source).or_default().push(node);
             }
         }
-        let mut search = Search { graph, users, made: vec![false; graph.len()], forced };
+        let mut search =
+            Search { graph, users, elements: vec![0; graph.len()], made: vec![false; graph.len()], forced };
         for &node in live {
+            search.elements[node.index()] = dims(graph, node).map_or(0, |dims| count(&dims));
             search.made[node.index()] = search.is_made(node);
         }
         let mut seen = FxHashSet::default();
@@ -67,9 +69,13 @@ impl Online {
             if !search.is_product(node) || seen.contains(&node) {
                 continue;
             }
-            let family = search.family(node);
-            let Some(family) = family.filter(|family| search.pays(family, node, costs)) else { continue };
+            let mut family = Family::default();
+            // Whichever member the search begins with, it finds the same family, or the same reason against it.
+            let is_family = search.collect(node, &mut family, &seen).is_some();
             seen.extend(family.members.iter().copied());
+            if !is_family || !search.pays(&family, node, costs) {
+                continue;
+            }
             if !refused.contains(&number) {
                 let inside = family.members.iter().chain(&family.terms);
                 online.inside.extend(inside.map(|&node| (node, number)));
@@ -109,6 +115,7 @@ impl Online {
 struct Search<'a> {
     graph: &'a Graph,
     users: FxHashMap<NodeId, SmallVec<[NodeId; 2]>>,
+    elements: Vec<i64>,
     /// For each node visited so far, whether it is derived from a product.
     made: Vec<bool>,
     forced: &'a FxHashMap<NodeId, Reason>,
@@ -116,7 +123,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn elements(&self, node: NodeId) -> i64 {
-        dims(self.graph, node).map_or(0, |dims| count(&dims))
+        self.elements[node.index()]
     }
 
     /// The operand of a Reduce.
@@ -133,17 +140,17 @@ impl Search<'_> {
             && self.graph.op(self.summand(node)) == Op::Mul
     }
 
-    /// Everything derived from a product, up to the Reduces over it; `None` if it has any other use.
-    fn family(&self, product: NodeId) -> Option<Family> {
+    /// Everything derived from a product, up to the Reduces over it; `None` if it has any other use, or if one of its members belongs
+    /// to what has been `seen` before.
+    fn collect(&self, product: NodeId, family: &mut Family, seen: &FxHashSet<NodeId>) -> Option<()> {
         let graph = self.graph;
         let size = self.elements(product);
-        let mut family = Family::default();
         let mut pending = vec![product];
         while let Some(node) = pending.pop() {
             if !family.members.insert(node) {
                 continue;
             }
-            if self.forced.contains_key(&node) {
+            if self.forced.contains_key(&node) || seen.contains(&node) {
                 return None;
             }
             if graph.op(node) == Op::Reduce {
@@ -159,12 +166,12 @@ impl Search<'_> {
                     Op::Reduce => drop(family.ends.insert(user)),
                     op if !op.is_elementwise() && !is_view(op) => return None,
                     _ if self.elements(user) == size => pending.push(user),
-                    Op::Mul | Op::Reshape | Op::Expand => self.weigh(user, &mut family)?,
+                    Op::Mul | Op::Reshape | Op::Expand => self.weigh(user, family)?,
                     _ => return None,
                 }
             }
         }
-        Some(family)
+        Some(())
     }
 
     /// Whether a node is derived from a product, given the answers for its sources.
@@ -203,6 +210,8 @@ impl Search<'_> {
     /// Sums that another sum needs before its loop begins, because they are not a common factor of its terms.
     fn needed(&self, family: &Family, size: i64) -> Vec<NodeId> {
         let graph = self.graph;
+        // Nothing that was made before all sums of the family is computed from one.
+        let Some(first) = family.ends.iter().map(|end| end.index()).min() else { return Vec::new() };
         let is_sum = |node: &NodeId| matches!(graph.arg(*node), Arg::Reduce { op: Op::Add, .. });
         let mut factors = FxHashSet::default();
         let mut pending: Vec<NodeId> =
@@ -218,7 +227,7 @@ impl Search<'_> {
             }
         }
         let factors: Vec<NodeId> = factors.into_iter().collect();
-        let below = graph.reachable(&factors);
+        let below = graph.reachable_until(&factors, |node| node.index() < first);
         below.into_iter().filter(|node| family.ends.contains(node) && is_sum(node)).collect()
     }
 

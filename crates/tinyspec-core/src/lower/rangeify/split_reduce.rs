@@ -27,7 +27,7 @@ pub(in super::super) fn split_reduces(
     let live = graph.reachable_outside_bodies(outputs);
     let centred: Vec<Variance> = live.iter().filter_map(|&node| Variance::of(graph, node)).collect();
     let split = |node: NodeId, around: Option<&Variance>| {
-        let is_walked_twice = around.is_some() || centred.iter().any(|centred| centred.is_sum(graph, node));
+        let is_walked_twice = || around.is_some() || centred.iter().any(|centred| centred.is_sum(graph, node));
         SplitReduce::of(graph, node, costs, is_walked_twice)
     };
     if !live.iter().any(|&node| split(node, None).is_some()) {
@@ -85,7 +85,7 @@ pub(super) struct SplitReduce {
 
 impl SplitReduce {
     /// Parts that are read twice must fit in the first cache.
-    fn of(graph: &Graph, node: NodeId, costs: &Costs, is_walked_twice: bool) -> Option<SplitReduce> {
+    fn of(graph: &Graph, node: NodeId, costs: &Costs, is_walked_twice: impl FnOnce() -> bool) -> Option<SplitReduce> {
         let Arg::Reduce { op, axes } = graph.arg(node) else { return None };
         let &[source] = graph.sources(node) else { return None };
         let dims = dims(graph, source).ok()?;
@@ -104,7 +104,7 @@ impl SplitReduce {
         // Results interleaved with the elements of another share its cache lines.
         let first = *axes.iter().min()?;
         let between: i64 = (first..dims.len() as u32).filter(|axis| !axes.contains(axis)).map(extent).product();
-        let wanted = match is_walked_twice {
+        let wanted = match is_walked_twice() {
             true => trips / (costs.part / (between.max(1) * dtype.size() as i64)).max(1),
             false => (trips / least.min(CHAIN * costs.vector as i64)).clamp(PARTS.0, PARTS.1),
         };
