@@ -52,6 +52,7 @@ mod selection;
 pub mod shapes;
 pub mod shuffle;
 pub mod slice;
+pub(crate) mod slope;
 pub mod sort;
 pub mod special;
 pub mod statistics;

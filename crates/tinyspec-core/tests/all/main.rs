@@ -61,6 +61,7 @@ mod schedules;
 mod search;
 mod shared_loops;
 mod slices;
+mod slopes;
 mod small_floats;
 mod special_functions;
 mod states;

@@ -1,7 +1,7 @@
 //! The rule of each op, from the cotangent of a node to the contributions to its sources.
 
 use crate::masks::repeated;
-use crate::ops::{self, arithmetic, creation, elementwise, inverse, movement, trigonometry};
+use crate::ops::{self, arithmetic, creation, elementwise, movement, slope, trigonometry};
 use crate::{AddrSpace, Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, Graph, NodeId, Op, Result, Shape};
 use smallvec::{SmallVec, smallvec};
 use std::f64::consts::LN_2;
@@ -23,7 +23,7 @@ pub(super) fn apply(
         let slope = arithmetic::neg(graph, sine)?;
         return Ok(smallvec![(x, mul(graph, g, slope)?)]);
     }
-    if let Some((x, slope)) = inverse::slope_of(graph, node) {
+    if let Some((x, slope)) = slope::slope_of(graph, node, wanted) {
         return Ok(smallvec![(x, mul(graph, g, slope)?)]);
     }
     if let Some((x, contribution)) = super::scan::contribution(graph, node, g, wanted)? {

@@ -62,8 +62,8 @@ fn parts(b: &mut dyn Builder, x: NodeId) -> Result<Parts> {
 fn gated(b: &mut dyn Builder, parts: &Parts, scaled: NodeId) -> Result<NodeId> {
     let power = b.alu(Op::Exp2, &[scaled])?;
     let sum = shift(b, power, 1.0)?;
-    let product = b.alu(Op::Mul, &[parts.minus, power])?;
-    let rest = b.alu(Op::Div, &[product, sum])?;
+    let gate = b.alu(Op::Div, &[power, sum])?;
+    let rest = b.alu(Op::Mul, &[parts.minus, gate])?;
     b.alu(Op::Add, &[parts.kept, rest])
 }
 

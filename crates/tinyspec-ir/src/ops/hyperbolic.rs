@@ -62,21 +62,50 @@ pub(super) fn log1p_exp(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
 /// The rounded result is 1 in f64 for arguments from here on.
 const TANH_IS_ONE: f64 = 22.0;
 
+/// The argument of the hyperbolic tangent in its parts.
+struct Parts {
+    positive: NodeId,
+    /// `-|x|`, no further from 0 than where the tangent rounds to ±1 in every dtype.
+    minus: NodeId,
+    /// Whether `x` is further from 0 than that.
+    is_beyond: NodeId,
+}
+
+fn parts(b: &mut dyn Builder, x: NodeId) -> Result<Parts> {
+    let positive = is_positive(b, x)?;
+    let minus = minus_magnitude(b, x, positive)?;
+    let bound = like(b, x, -TANH_IS_ONE);
+    let is_beyond = b.alu(Op::CmpLt, &[minus, bound])?;
+    let minus = b.alu(Op::Where, &[is_beyond, bound, minus])?;
+    Ok(Parts { positive, minus, is_beyond })
+}
+
 /// Hyperbolic tangent: `t / (t + 2)` with `t = e^(-2|x|) - 1`, and the sign of `x`.
 pub fn tanh(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     in_wide(b, x, |b, x| {
-        let positive = is_positive(b, x)?;
-        let minus = minus_magnitude(b, x, positive)?;
-        // Beyond the bound the result is ±1 in every dtype. The slope, less than an ulp of it, counts as 0 there: otherwise it would
-        // become subnormal, and products with it slow.
-        let bound = like(b, x, -TANH_IS_ONE);
-        let is_beyond = b.alu(Op::CmpLt, &[minus, bound])?;
-        let minus = b.alu(Op::Where, &[is_beyond, bound, minus])?;
+        let Parts { positive, minus, .. } = parts(b, x)?;
         let rest = expm1_of_double(b, minus)?;
         let sum = shift(b, rest, 2.0)?;
         let ratio = b.alu(Op::Div, &[rest, sum])?;
         minus_magnitude(b, ratio, positive)
     })
+}
+
+/// The slope of [`tanh`], `1 / cosh²`, by the power that both share: `1 - tanh²` would cancel where the tangent is near ±1.
+///
+/// Where the tangent rounds to ±1 the slope, less than an ulp of it, counts as 0: otherwise it would become subnormal, and products
+/// with it slow.
+pub(super) fn tanh_slope(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+    let Parts { minus, is_beyond, .. } = parts(b, x)?;
+    let scaled = scale(b, minus, LOG2_E)?;
+    let root = b.alu(Op::Exp2, &[scaled])?;
+    let power = square(b, root)?;
+    let sum = shift(b, power, 1.0)?;
+    let twice = scale(b, root, 2.0)?;
+    let inverse = b.alu(Op::Div, &[twice, sum])?;
+    let slope = square(b, inverse)?;
+    let zero = like(b, x, 0.0);
+    b.alu(Op::Where, &[is_beyond, zero, slope])
 }
 
 /// `e^x / 2` and `e^-x / 2`, from their roots: the sum of both may be finite where `e^x` is not.

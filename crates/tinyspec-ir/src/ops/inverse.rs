@@ -6,7 +6,7 @@
 use super::arithmetic::{add, mul, sub};
 use super::elementwise::{abs, exp, floor, log, polynomial, scale, shift, sqrt, square};
 use super::{Bounded, cast, dtype_of, in_wide, like, to_float};
-use crate::{Builder, DType, Graph, NodeId, Op, Result};
+use crate::{Builder, DType, NodeId, Op, Result};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, FRAC_PI_2, LN_2};
 
 /// Coefficients for f32 and narrower, and for f64.
@@ -334,7 +334,7 @@ pub fn atan(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
 }
 
 /// `asinh` of what is not negative.
-fn asinh_of_magnitude(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
+pub(super) fn asinh_of_magnitude(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     let Branches { is_near, near, far } = branches(b, x, 0.5)?;
     let near = odd_series(b, near, ASINH)?;
     // log(x + √(x² + 1)), with x taken out so that its square does not overflow.
@@ -456,7 +456,7 @@ pub(super) fn twice_the_share(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> 
 }
 
 /// `1 - erf(factor x)`, where `squared` is the square of the factor: `factor x` is rounded, its square need not be.
-fn rest(b: &mut dyn Builder, x: NodeId, factor: f64, squared: f64) -> Result<NodeId> {
+pub(super) fn rest(b: &mut dyn Builder, x: NodeId, factor: f64, squared: f64) -> Result<NodeId> {
     let (zero, bound) = (like(b, x, 0.0), like(b, x, 60.0));
     let negative = b.alu(Op::CmpLt, &[x, zero])?;
     let minus = scale(b, x, -1.0)?;
@@ -477,58 +477,4 @@ fn rest(b: &mut dyn Builder, x: NodeId, factor: f64, squared: f64) -> Result<Nod
     let minus = scale(b, above, -1.0)?;
     let below = shift(b, minus, 2.0)?;
     b.alu(Op::Where, &[negative, below, above])
-}
-
-/// A composed function with a closed-form derivative that is cheaper than the derivative of the composition.
-struct Known {
-    function: fn(&mut dyn Builder, NodeId) -> Result<NodeId>,
-    slope: fn(&mut dyn Builder, NodeId) -> Result<NodeId>,
-}
-
-#[rustfmt::skip]
-const KNOWN: &[Known] = &[
-    Known { function: asin,            slope: |b, x| power_of_complement(b, x, -1.0, true) },
-    Known { function: atan,            slope: |b, x| power_of_complement(b, x, 1.0, false) },
-    Known { function: asinh,           slope: |b, x| power_of_complement(b, x, 1.0, true) },
-    Known { function: erf,             slope: |b, x| bell_slope(b, x, 1.0, 1.0) },
-    Known { function: erfc,            slope: |b, x| bell_slope(b, x, -1.0, 1.0) },
-    Known { function: erfc_of_share,   slope: |b, x| bell_slope(b, x, -FRAC_1_SQRT_2, 0.5) },
-];
-
-fn erfc_of_share(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
-    rest(b, x, FRAC_1_SQRT_2, 0.5)
-}
-
-/// `1 / (1 + sign x²)`, or the root of it.
-fn power_of_complement(b: &mut dyn Builder, x: NodeId, sign: f64, is_root: bool) -> Result<NodeId> {
-    let squared = square(b, x)?;
-    let signed = scale(b, squared, sign)?;
-    let sum = shift(b, signed, 1.0)?;
-    let sum = if is_root { sqrt(b, sum)? } else { sum };
-    b.alu(Op::Recip, &[sum])
-}
-
-/// `2 factor/√π e^(-(factor x)²)`, given the exact square of the factor.
-fn bell_slope(b: &mut dyn Builder, x: NodeId, factor: f64, factor_squared: f64) -> Result<NodeId> {
-    let squared = square(b, x)?;
-    let exponent = scale(b, squared, -factor_squared)?;
-    let power = exp(b, exponent)?;
-    scale(b, power, factor * FRAC_2_SQRT_PI)
-}
-
-/// Recognises `node` as one of the functions above: its argument, and the derivative there.
-pub(crate) fn slope_of(graph: &mut Graph, node: NodeId) -> Option<(NodeId, NodeId)> {
-    // Each of them reflects its values for negative arguments.
-    let (Op::Where, &[negative, mirrored, value]) = (graph.op(node), graph.sources(node)) else { return None };
-    let (Op::CmpLt, &[x, zero]) = (graph.op(negative), graph.sources(negative)) else { return None };
-    let minus = if graph.op(mirrored) == Op::Add { graph.source(mirrored, 0) } else { mirrored };
-    let is_mirrored = graph.op(minus) == Op::Mul && graph.sources(minus).contains(&value);
-    if !is_mirrored || value == x || graph.as_const(zero).is_none() {
-        return None;
-    }
-    KNOWN.iter().find_map(|known| {
-        let again = (known.function)(graph, x).ok()?;
-        let slope = if graph.is_equal(again, node) { (known.slope)(graph, x).ok()? } else { return None };
-        Some((x, slope))
-    })
 }
