@@ -202,6 +202,8 @@ fn of_methods_beside_the_common_ones() {
         cov: |x, y, p| x.cov(1);  corrcoef: |x, y, p| x.corrcoef();  vander: |x, y, p| x.at(0).vander(4, true);
         var_mean: |x, y, p| Tensor::stack(&x.var_mean(1, 1, false).iter().collect::<Vec<_>>(), 0);
         aminmax: |x, y, p| Tensor::stack(&x.aminmax(1, false).iter().collect::<Vec<_>>(), 0);
+        max_with_place: |x, y, p| { let [values, places] = x.max_with_place(1, true); values * y.gather(&places, 1) };
+        min_with_place: |x, y, p| x.min_with_place(0, false)[0].clone();
         renorm: |x, y, p| x.renorm(2.0, 0, 0.5);  pairwise_distance: |x, y, p| x.pairwise_distance(y, 2.0, 1e-6);
         linear: |x, y, p| x.linear(y.transpose(0, 1), p.at((.., 0)));  bilinear: |x, y, p| x.bilinear(y, p.reshape([2, 3, 1]) * y.reshape([2, 1, 3]), None);
         conv2d: |x, y, p| x.reshape([1, 1, 2, 3]).conv2d(y.reshape([1, 1, 2, 3]), None, Conv2d { padding: [1, 1], ..default() });
@@ -385,5 +387,21 @@ fn means_of_windows_without_their_padding_have_finite_gradients() -> Result<(), 
     let loss = (x.avg_pool2d([3, 3], options) * &weights).sum(.., false);
     let slopes = grad(&loss, &[&x])?[0].to_vec::<f32>()?;
     assert!((slopes.iter().sum::<f32>() - 400.0).abs() < 0.1, "{slopes:?}");
+    Ok(())
+}
+
+/// The first of equal elements is the one that is found, and has the gradient; nan is the greatest and the least.
+#[test]
+fn of_values_with_their_places() -> Result<(), Error> {
+    let x = Tensor::from_slice(&[1f32, 5.0, 5.0, f32::NAN, 2.0, f32::NAN], [2, 3]);
+    for [values, places] in [x.max_with_place(-1, true), x.min_with_place(-1, true)] {
+        assert_eq!(values.sizes()?, [2, 1]);
+        assert_eq!(places.to_vec::<i32>()?[1], 0);
+        assert!(values.to_vec::<f32>()?[1].is_nan());
+    }
+    let row = x.at(0);
+    let [values, places] = row.max_with_place(0, false);
+    assert_eq!((values.item::<f32>()?, places.item::<i32>()?), (5.0, 1));
+    assert_eq!(grad(&values, &[&row])?[0].to_vec::<f32>()?, [0.0, 1.0, 0.0]);
     Ok(())
 }

@@ -241,6 +241,7 @@ fn narrow_and_whole_numbers() -> Result<(), Error> {
         (Tensor::ones([3]).det(), "needs a matrix, found"),
         (Tensor::ones([2, 3]).lstsq(Tensor::ones([2])), "fewer rows than columns"),
         (Tensor::ones([2, 2]).solve(Tensor::ones([3])), "[3] for a matrix of 2 rows"),
+        (Tensor::ones([3, 4, 4]).solve(Tensor::ones([3, 4])), "several vectors are columns: `v.unsqueeze(-1)`"),
     ] {
         let error = error.to_vec::<f32>().expect_err("refused").to_string();
         assert!(error.contains(text), "{error}");

@@ -256,6 +256,8 @@ fn ramps_of_integers() {
         assert_eq!(eighths.to_vec::<i32>()?, [0, 0, 1, 1, 2, 2, 3, 3, 4]);
         assert_eq!(Tensor::linspace(-3.0, 4.0, 3, DType::I32).to_vec::<i32>()?, [-3, 0, 4]);
         assert_eq!(Tensor::linspace(0.0, 49.0, 50, DType::U8).to_vec::<u8>()?, (0..50).collect::<Vec<u8>>());
+        assert_eq!(Tensor::arange_of(2.0, 6.0, 2.0, DType::I64).to_vec::<i64>()?, [2, 4]);
+        assert_eq!(Tensor::arange_of(1.0, 0.0, -0.5, DType::F32).to_vec::<f32>()?, [1.0, 0.5]);
         let arange = |start: f64, stop: f64, step: f64, dtype: DType| {
             let [start, stop, step] = [start, stop, step].map(Argument::Float);
             Tensor::call("arange", &[start, stop, step, Argument::DType(dtype)]).map(|mut results| results.remove(0))

@@ -401,3 +401,25 @@ fn parameters_of_norms_fit_their_rows() {
     refused(&x.rms_norm(Tensor::ones([3, 1]), 1e-5), "rms_norm: `weight` of shape [3, 1]");
     assert!(x.layer_norm(Tensor::ones([4]), Tensor::zeros([1, 4]), 1, 1e-5).error().is_none());
 }
+
+#[test]
+fn what_ends_a_gradient_is_named() {
+    let x = Tensor::from_slice(&[1f32, 3.0, 2.0], [3]);
+    let refused = |loss: Tensor, expected: [&str; 2]| {
+        let error = tinyspec_core::grad(&loss, &[&x]).expect_err("no gradient").to_string();
+        assert!(expected.iter().all(|text| error.contains(text)), "{error}");
+    };
+    let place = |line: u32| format!("{}:{line}", file!());
+    let line = line!() + 1;
+    let loss = (x.argmax(0).cast(DType::F32) * 2.0).sum(.., false);
+    refused(loss, ["wanted tensor 0 but through i32 []", &place(line)]);
+    refused((x.gt(1.5).cast(DType::F32) * 2.0).sum(.., false), ["but through bool [3] at", "`sigmoid`"]);
+    refused((x.detach() * 2.0).sum(.., false), ["but through what was detached at", "f32 [3]"]);
+    refused(Tensor::ones([2]).sum(.., false), ["does not depend on wanted tensor 0", "`grad_or_zeros`"]);
+}
+
+#[test]
+fn ranks_that_differ_are_no_axis_to_choose() {
+    let joined = Tensor::cat(&[&Tensor::ones([2, 3]), &Tensor::ones([3])], 0);
+    refused_at(&joined, "cat: [2, 3] has 2 axes and [3] has 1");
+}

@@ -158,3 +158,29 @@ pub fn argmin(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<NodeId> {
     let reversed = super::arithmetic::reverse_order(b, x)?;
     argmax(b, reversed, axis).map_err(|error| error.in_op("argmin"))
 }
+
+/// The first greatest elements of an axis and their positions.
+pub fn max_with_place(b: &mut dyn Builder, x: NodeId, axis: i64, keepdim: bool) -> Result<Vec<NodeId>> {
+    let place = argmax(b, x, axis).map_err(|error| error.in_op("max_with_place"))?;
+    with_place(b, x, place, axis, keepdim)
+}
+
+/// The first least elements of an axis and their positions.
+pub fn min_with_place(b: &mut dyn Builder, x: NodeId, axis: i64, keepdim: bool) -> Result<Vec<NodeId>> {
+    let place = argmin(b, x, axis).map_err(|error| error.in_op("min_with_place"))?;
+    with_place(b, x, place, axis, keepdim)
+}
+
+/// What stands at a position of each row, and the position.
+fn with_place(b: &mut dyn Builder, x: NodeId, place: NodeId, axis: i64, keepdim: bool) -> Result<Vec<NodeId>> {
+    let mut shape = shape_of(b, x);
+    let axis = axis_of("argmax", axis, &shape)?;
+    shape[axis] = Dim::from(1);
+    let kept = super::movement::reshape(b, place, &shape)?;
+    let values = super::index::gather(b, x, kept, axis as i64)?;
+    if keepdim {
+        return Ok(vec![values, kept]);
+    }
+    let shape = shape_of(b, place);
+    Ok(vec![super::movement::reshape(b, values, &shape)?, place])
+}

@@ -211,8 +211,12 @@ pub fn cat(b: &mut dyn Builder, tensors: &[NodeId], axis: i64) -> Result<NodeId>
     let axis = axis_of("cat", axis, &shape)?;
     for &x in tensors {
         let other = shape_of(b, x);
-        let fits = other.len() == shape.len() && (0..shape.len()).all(|a| a == axis || other[a] == shape[a]);
-        if !fits {
+        if other.len() != shape.len() {
+            let message = format!("{} has {} axes and {} has {}", show(&shape), shape.len(), show(&other), other.len());
+            return Err(Error::new(ErrorKind::Shape, "cat", message)
+                .help("`unsqueeze` adds an axis of one; `stack` joins equal shapes along a new axis"));
+        }
+        if (0..shape.len()).any(|a| a != axis && other[a] != shape[a]) {
             let message = format!("{} and {} differ outside axis {axis}", show(&shape), show(&other));
             return Err(Error::new(ErrorKind::Shape, "cat", message)
                 .help("all other axes are equal: choose another axis, or `pad` the shorter one"));

@@ -1,5 +1,6 @@
 //! Gradients of lazy tensors: the graph of the loss is differentiated, and the result becomes lazy nodes again.
 
+mod end;
 mod forward;
 mod function;
 mod nodes;
@@ -55,17 +56,12 @@ pub fn grad(loss: &Tensor, wanted: &[&Tensor]) -> Result<Vec<Tensor>> {
         .enumerate()
         .map(|(position, gradient)| {
             gradient.ok_or_else(|| {
-                tinyspec_ir::Error::new(
-                    ErrorKind::Gradient,
-                    "grad",
-                    format!("the loss does not depend on wanted tensor {position}"),
-                )
-                .help(
-                    "a tensor that was assigned after the loss was made is another one, and what was detached, as \
-                     optimisers do, has no history; if there is no dependence, `grad_or_zeros` gives zeros",
-                )
-                .at(location)
-                .into()
+                let message = format!("the loss does not depend on wanted tensor {position}");
+                let (message, help) = match end::between(loss, wanted[position]) {
+                    Some(end) => (format!("{message} but through {}", end.what), end.help),
+                    None => (message, NO_DEPENDENCE),
+                };
+                tinyspec_ir::Error::new(ErrorKind::Gradient, "grad", message).help(help).at(location).into()
             })
         })
         .collect()
@@ -84,6 +80,9 @@ pub fn grad_or_zeros(loss: &Tensor, wanted: &[&Tensor]) -> Result<Vec<Tensor>> {
         .map(|(gradient, wanted)| gradient.unwrap_or_else(|| wanted.zeros_like()))
         .collect())
 }
+
+const NO_DEPENDENCE: &str = "a tensor that was assigned after the loss was made is another one, and what was detached, as optimisers do, has \
+                             no history; if there is no dependence, `grad_or_zeros` gives zeros";
 
 pub(crate) fn connected(
     location: &'static Location<'static>,

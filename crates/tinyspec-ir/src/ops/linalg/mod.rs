@@ -75,7 +75,11 @@ impl Matrix {
             return Ok(());
         }
         let message = format!("{} for a matrix of {} rows", show(&shape), self.rows);
-        Err(Error::new(ErrorKind::Shape, op, message).help("a vector, or columns, of as many elements"))
+        let are_rows = shape.last() == Some(&Dim::from(self.rows));
+        Err(Error::new(ErrorKind::Shape, op, message).help(match are_rows {
+            true => "several vectors are columns: `v.unsqueeze(-1)`, and `.squeeze(-1)` of the result",
+            false => "a vector, or columns, of as many elements",
+        }))
     }
 
     /// How many there are.

@@ -461,6 +461,18 @@ macro_rules! for_each_method {
         argmax(x: tensor, axis: int) -> tensor = reduce::argmax;
         /// Position of the first least element.
         argmin(x: tensor, axis: int) -> tensor = reduce::argmin;
+        /// The greatest elements along an axis, and the positions (i32) of the first of them, which alone get the gradient; a nan
+        /// is the greatest.
+        ///
+        /// ```
+        /// # use tinyspec_core::Tensor;
+        /// let [values, places] = Tensor::from_slice(&[3f32, 7.0, 7.0], [1, 3]).max_with_place(1, false);
+        /// assert_eq!((values.to_vec::<f32>()?, places.to_vec::<i32>()?), (vec![7.0], vec![1]));
+        /// # Ok::<(), tinyspec_core::Error>(())
+        /// ```
+        max_with_place(x: tensor, axis: int, keepdim: flag) -> array[2] = argmax::max_with_place;
+        /// The least elements along an axis and the positions of the first of them, as [`Tensor::max_with_place`].
+        min_with_place(x: tensor, axis: int, keepdim: flag) -> array[2] = argmax::min_with_place;
         /// Running sum.
         cumsum(x: tensor, axis: int) -> tensor = scan::cumsum;
         /// Running product.
@@ -837,6 +849,16 @@ macro_rules! for_each_method {
         ones(shape: shape, dtype: dtype) -> tensor = creation::ones;
         /// `start`, `start + step`, … before `stop`.
         arange(start: float, stop: float, step: float, dtype: dtype) -> tensor = creation::arange;
+        /// `start`, `start + step`, … before `stop`, of any dtype.
+        ///
+        /// ```
+        /// # use tinyspec_core::Tensor;
+        /// # use tinyspec_ir::DType;
+        /// let x = Tensor::arange_of(1.0, 2.0, 0.25, DType::F32);
+        /// assert_eq!(x.to_vec::<f32>()?, [1.0, 1.25, 1.5, 1.75]);
+        /// # Ok::<(), tinyspec_core::Error>(())
+        /// ```
+        arange_of(start: float, stop: float, step: float, dtype: dtype) -> tensor = creation::arange;
         /// `steps` values from `start` to `stop`.
         linspace(start: float, stop: float, steps: int, dtype: dtype) -> tensor = creation::linspace;
         /// `base` to the powers of `steps` numbers from `start` to `stop`.
