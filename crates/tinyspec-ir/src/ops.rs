@@ -13,6 +13,7 @@ pub mod conv;
 mod cost;
 mod counting;
 pub mod creation;
+pub mod ctc;
 pub mod distance;
 pub mod divisors;
 pub mod draw;

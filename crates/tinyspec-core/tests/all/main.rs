@@ -27,6 +27,7 @@ mod histories;
 mod identities;
 mod indexing;
 mod kernels;
+mod labels;
 mod large_sums;
 mod launches;
 mod layers;

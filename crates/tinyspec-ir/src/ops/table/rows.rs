@@ -702,6 +702,21 @@ macro_rules! for_each_method {
         cross_entropy_prob(x: tensor, target: tensor, reduction: text) -> tensor = loss::cross_entropy_prob;
         /// Negative log likelihood of class numbers, of log-probabilities with the classes in the last axis. Targets of -100 do not count; the loss of others that are not a class is nan, as is its gradient.
         nll_loss(x: tensor, target: tensor, reduction: text) -> tensor = loss::nll_loss;
+        /// Connectionist temporal classification: `-log` of the probability that a sequence spells its labels, with blanks between
+        /// and repetitions. Logarithms of probabilities are `[steps, batch, classes]`, `target` `[batch, labels]`; the lengths, whole
+        /// numbers for each sequence, say how many steps and labels count. `blank` is the class of blanks. A mean is over losses by
+        /// label. What cannot be spelled has an infinite loss, or 0 with `zero_infinity`, and no gradient. There are no second derivatives.
+        ///
+        /// ```
+        /// # use tinyspec_core::Tensor;
+        /// # let of = |data: &[i32]| Tensor::from_slice(data, [data.len()]);
+        /// // In two steps the label 1 is "1-", "-1" or "11": 3/4 of all.
+        /// let x = Tensor::full([2, 1, 2], 0.5f32).log();
+        /// let loss = x.ctc_loss(of(&[1]).unsqueeze(0), of(&[2]), of(&[1]), 0, "sum", false);
+        /// assert!((loss.item::<f32>()? + 0.75f32.ln()).abs() < 1e-6);
+        /// # Ok::<(), tinyspec_core::Error>(())
+        /// ```
+        ctc_loss(x: tensor, target: tensor, input_lengths: tensor, target_lengths: tensor, blank: int, reduction: text, zero_infinity: flag) -> tensor = ctc::ctc_loss;
         /// Negative log likelihood with a weight per class, the last axis.
         nll_loss_weight(x: tensor, target: tensor, weight: tensor, reduction: text) -> tensor = loss::nll_loss_weight;
         /// Cross entropy of probabilities of one event; logarithms are at least -100.
