@@ -15,6 +15,14 @@ pub fn round(dtype: DType, value: f64) -> f64 {
     }
 }
 
+/// The largest value of a float `dtype`: infinity, if the format has one.
+pub fn largest(dtype: DType) -> f64 {
+    match format(dtype) {
+        Some(format) if !format.has_infinity => decode(format, encode(format, f64::INFINITY) - 1),
+        _ => f64::INFINITY,
+    }
+}
+
 /// Bits of `value` in the storage of a float `dtype` (zero-extended).
 pub fn to_bits(dtype: DType, value: f64) -> u64 {
     match dtype {

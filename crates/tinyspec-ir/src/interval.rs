@@ -1,14 +1,18 @@
 //! min_max: sound bounds of a node's value.
 
+mod float;
+
+pub use float::Floats;
+
 use crate::DType;
 
-/// Bounds of a value, inclusive. Sound first; a float interval says nothing about nan.
+/// Bounds of a value, inclusive.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Interval {
     /// An integer, bool or index.
     Int(i128, i128),
     /// A float.
-    Float(f64, f64),
+    Float(Floats),
     /// No value (void).
     None,
 }
@@ -18,7 +22,7 @@ impl Interval {
     pub fn of(dtype: DType) -> Interval {
         match dtype.int_range() {
             Some((low, high)) => Interval::Int(low, high),
-            None if dtype.is_float() => Interval::Float(f64::NEG_INFINITY, f64::INFINITY),
+            None if dtype.is_float() => Interval::Float(Floats::of(dtype)),
             None => Interval::None,
         }
     }
@@ -27,6 +31,14 @@ impl Interval {
     pub fn int(self) -> Option<(i128, i128)> {
         match self {
             Interval::Int(low, high) => Some((low, high)),
+            _ => None,
+        }
+    }
+
+    /// Bounds of a float.
+    pub fn float(self) -> Option<Floats> {
+        match self {
+            Interval::Float(floats) => Some(floats),
             _ => None,
         }
     }
@@ -43,7 +55,7 @@ impl Interval {
     pub fn hull(self, other: Interval) -> Interval {
         match (self, other) {
             (Interval::Int(a, b), Interval::Int(c, d)) => Interval::Int(a.min(c), b.max(d)),
-            (Interval::Float(a, b), Interval::Float(c, d)) => Interval::Float(a.min(c), b.max(d)),
+            (Interval::Float(a), Interval::Float(b)) => Interval::Float(a.hull(b)),
             _ => Interval::None,
         }
     }

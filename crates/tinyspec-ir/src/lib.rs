@@ -44,6 +44,6 @@ pub use dtype::DType;
 pub use error::{Error, ErrorKind, Location, Result};
 pub use graph::{Graph, NodeId};
 pub use hash::{ContentHash, ContentHasher};
-pub use interval::Interval;
+pub use interval::{Floats, Interval};
 pub use op::{Category, Op};
 pub use props::Props;

@@ -208,7 +208,7 @@ op_table! {
     55 Linear "linear" Ordering [0, ANY] None Void, Scalar, None; "A linear instruction sequence."
 
     60 Recip "recip" Unary [1, 1] None Source(0), Source(0), DType; "1/x."
-    61 Trunc "trunc" Unary [1, 1] None Source(0), Source(0), Source(0); "Round toward zero."
+    61 Trunc "trunc" Unary [1, 1] None Source(0), Source(0), Own; "Round toward zero."
     62 Cast "cast" Unary [1, 1] DType Argument, Source(0), Own; "Convert to another dtype."
     63 Exp2 "exp2" Unary [1, 1] None Source(0), Source(0), DType; "2^x."
     64 Log2 "log2" Unary [1, 1] None Source(0), Source(0), DType; "Binary logarithm."

@@ -450,3 +450,23 @@ fn slopes_at_zero_and_at_the_ends_of_domains() {
         Ok(())
     });
 }
+
+#[test]
+fn bounds_of_floats_decide_nothing_about_nan() {
+    on_each_device(|| {
+        let x = vector(&[f32::NAN, -0.0, f32::INFINITY, f32::NEG_INFINITY, 2.0]);
+        let zeros = Tensor::zeros([5]);
+        let positive = x.maximum(&zeros);
+        let twice = positive.maximum(&zeros).to_vec::<f32>()?;
+        assert!(twice[0].is_nan());
+        assert_eq!(
+            twice[1..].iter().map(|value| value.to_bits()).collect::<Vec<_>>(),
+            [0.0f32, f32::INFINITY, 0.0, 2.0].map(f32::to_bits)
+        );
+        assert_eq!(positive.lt(0.0).to_vec::<bool>()?, [false; 5]);
+        assert_eq!(positive.gt(-1.0).to_vec::<bool>()?, [false, true, true, true, true]);
+        assert_eq!(positive.ne(-1.0).to_vec::<bool>()?, [true; 5]);
+        assert_eq!((positive * 0.0).eq(0.0).to_vec::<bool>()?, [false, true, false, true, true]);
+        Ok(())
+    });
+}

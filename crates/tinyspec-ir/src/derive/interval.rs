@@ -3,7 +3,7 @@
 use super::cut;
 use crate::dim::{floor_div, floor_mod};
 use crate::op::IntervalRule;
-use crate::{Arg, DType, Dim, Interval, Op, Props, Shape};
+use crate::{Arg, DType, Dim, Floats, Interval, Op, Props, Shape};
 
 /// The greatest weight of expressions over named dims; heavier ones are left to run time.
 const HEAVIEST: u32 = 256;
@@ -60,7 +60,7 @@ fn own(op: Op, arg: &Arg, sources: &[&Props], dtype: DType, value: Option<&[Dim]
         (Op::After, _) => source(0),
         (Op::Const, Arg::Const(value)) => match (value.as_int(), value.as_float()) {
             (Some(value), _) => Interval::Int(value, value),
-            (_, Some(value)) if !value.is_nan() => Interval::Float(value, value),
+            (_, Some(value)) => Interval::Float(Floats::only(value)),
             _ => Interval::of(dtype),
         },
         (Op::Param, _) => match value {
@@ -86,16 +86,31 @@ fn own(op: Op, arg: &Arg, sources: &[&Props], dtype: DType, value: Option<&[Dim]
         },
         (Op::Cast, _) => match source(0) {
             Interval::Int(low, high) if dtype.is_float() => {
-                // The bounds round like the value, in a narrow type possibly to infinity.
-                let end = |value: i128| crate::float::round(dtype, value as f64);
-                let (low, high) = (end(low), end(high));
-                if low.is_nan() || high.is_nan() { Interval::of(dtype) } else { Interval::Float(low, high) }
+                // To f32 in one rounding, as the values themselves.
+                let end = |value: i128| if dtype == DType::F32 { f64::from(value as f32) } else { value as f64 };
+                Interval::Float(Floats::rounded(dtype, end(low), end(high), false))
             }
+            Interval::Float(floats) if dtype.is_float() => Interval::Float(floats.cast(dtype)),
+            Interval::Float(floats) if dtype == DType::Bool => {
+                let (certainly, possibly) = floats.differs(Floats::only(0.0));
+                Interval::Int(certainly as i128, possibly as i128)
+            }
+            Interval::Float(floats) => match dtype.int_range() {
+                Some(range) => {
+                    let (low, high) = floats.saturated(range);
+                    Interval::Int(low, high)
+                }
+                None => Interval::of(dtype),
+            },
             Interval::Int(low, high) if dtype == DType::Bool => {
                 Interval::Int((low > 0 || high < 0) as i128, (low != 0 || high != 0) as i128)
             }
             Interval::Int(low, high) => Interval::checked(dtype, low, high),
             _ => Interval::of(dtype),
+        },
+        (Op::Trunc, _) => match source(0) {
+            Interval::Float(floats) => Interval::Float(floats.trunc()),
+            whole => whole,
         },
         (Op::Where, _) => match source(0).single() {
             Some(0) => source(2),
@@ -107,6 +122,10 @@ fn own(op: Op, arg: &Arg, sources: &[&Props], dtype: DType, value: Option<&[Dim]
             (Interval::Int(a, a_high), Interval::Int(b, b_high)) => {
                 Interval::Int((a_high < b) as i128, (a < b_high) as i128)
             }
+            (Interval::Float(a), Interval::Float(b)) => {
+                let (certainly, possibly) = a.less(b);
+                Interval::Int(certainly as i128, possibly as i128)
+            }
             _ => Interval::Int(0, 1),
         },
         (Op::CmpNe, _) => match (source(0), source(1)) {
@@ -114,6 +133,10 @@ fn own(op: Op, arg: &Arg, sources: &[&Props], dtype: DType, value: Option<&[Dim]
                 let apart = a_high < b || b_high < a;
                 let same = a == a_high && b == b_high && a == b;
                 Interval::Int(apart as i128, !same as i128)
+            }
+            (Interval::Float(a), Interval::Float(b)) => {
+                let (certainly, possibly) = a.differs(b);
+                Interval::Int(certainly as i128, possibly as i128)
             }
             _ => Interval::Int(0, 1),
         },
@@ -126,7 +149,12 @@ fn own(op: Op, arg: &Arg, sources: &[&Props], dtype: DType, value: Option<&[Dim]
         },
         _ => match (source(0), source(1)) {
             (Interval::Int(a, b), Interval::Int(c, d)) => binary(op, (a, b), (c, d), dtype),
-            (Interval::Float(a, b), Interval::Float(c, d)) if op == Op::Max => Interval::Float(a.max(c), b.max(d)),
+            (Interval::Float(a), Interval::Float(b)) => match op {
+                Op::Add => Interval::Float(a.add(b, dtype)),
+                Op::Mul => Interval::Float(a.mul(b, dtype)),
+                Op::Max => Interval::Float(a.max(b)),
+                _ => Interval::of(dtype),
+            },
             _ => Interval::of(dtype),
         },
     }
@@ -136,7 +164,7 @@ fn own(op: Op, arg: &Arg, sources: &[&Props], dtype: DType, value: Option<&[Dim]
 fn with_zero(interval: Interval) -> Interval {
     match interval {
         Interval::Int(low, high) => Interval::Int(low.min(0), high.max(0)),
-        Interval::Float(low, high) => Interval::Float(low.min(0.0), high.max(0.0)),
+        Interval::Float(floats) => Interval::Float(floats.hull(Floats::only(0.0))),
         Interval::None => Interval::None,
     }
 }
@@ -245,7 +273,11 @@ fn modulo(a: Bounds, b: Bounds) -> Interval {
 
 /// A Reduce over Ranges of known size, so that sums of indices stay bounded.
 fn reduce_interval(reduce: Op, sources: &[&Props], dtype: DType) -> Interval {
-    let Interval::Int(low, high) = sources[0].interval else { return Interval::of(dtype) };
+    let (low, high) = match sources[0].interval {
+        Interval::Int(low, high) => (low, high),
+        Interval::Float(terms) => return Interval::Float(reduced_floats(reduce, terms, dtype)),
+        Interval::None => return Interval::of(dtype),
+    };
     match reduce {
         Op::Add if sources.len() > 1 => {
             let trips = sources[1..].iter().try_fold(1i128, |product, range| match range.interval {
@@ -262,5 +294,18 @@ fn reduce_interval(reduce: Op, sources: &[&Props], dtype: DType) -> Interval {
         // The result of an empty Reduce is the identity, the least value of the dtype.
         Op::Max => Interval::of(dtype).hull(Interval::Int(low, high)),
         _ => Interval::of(dtype),
+    }
+}
+
+/// A sum of terms of one sign keeps it: infinities of different signs, whose sum is nan, cannot meet, whatever the order.
+fn reduced_floats(reduce: Op, terms: Floats, dtype: DType) -> Floats {
+    let range = Floats::of(dtype);
+    // Where nothing is infinite, too much is nan.
+    let nan = terms.nan || range.high.is_finite();
+    match reduce {
+        Op::Add if terms.low >= 0.0 => Floats { low: -0.0, nan, ..range },
+        Op::Add if terms.high <= 0.0 => Floats { high: 0.0, nan, ..range },
+        Op::Max => Floats { nan, ..range },
+        _ => range,
     }
 }

@@ -6,8 +6,8 @@ use crate::{Builder, Const, DType, Graph, NodeId, Op};
 rules! {
     /// Comparisons and selects.
     BOOLEAN (Exact, "boolean", g, node) {
-        decided_lt: (CmpLt a b) if is_int(g, a) => decided(g, node)?;
-        decided_ne: (CmpNe a b) if is_int(g, a) || g.dtype(a) == DType::Bool => decided(g, node)?;
+        decided_lt: (CmpLt a b) => decided(g, node)?;
+        decided_ne: (CmpNe a b) => decided(g, node)?;
         ne_shift: (CmpNe (Add x #a) #b) if wraps(g, x) => { let c = int(g, x, b - a); alu(g, Op::CmpNe, x, c)? };
         ne_difference: (CmpNe (Add x (Mul y -1)) #c) if wraps(g, x) => { let x = shifted(g, x, -c)?; alu(g, Op::CmpNe, x, y)? };
         ne_difference_left: (CmpNe (Add (Mul y -1) x) #c) if wraps(g, x) => { let x = shifted(g, x, -c)?; alu(g, Op::CmpNe, x, y)? };

@@ -2,7 +2,7 @@
 
 use super::pattern::{alu, fold, not, repeated};
 use crate::ops::movement;
-use crate::{Arg, Builder, Const, Graph, NodeId, Op};
+use crate::{Builder, Const, Graph, NodeId, Op};
 
 rules! {
     /// Float arithmetic.
@@ -21,6 +21,9 @@ rules! {
         float_fold_sqrt: (Sqrt a) => fold(g, node)?;
         // For other numbers, a target's power may be more accurate.
         float_fold_power: (Exp2 a) if is_whole(g, a) => fold(g, node)?;
+
+        max_above: (Max a b) if is_above(g, a, b) => broadcast(g, a, node)?;
+        max_below: (Max a b) if is_above(g, b, a) => broadcast(g, b, node)?;
 
         // Floats may be unordered: neither less nor equal.
         below_or_equal: (Or (CmpLt a b) (Xor (CmpNe c d) 1)) if is_pair(&[a, b], &[c, d]) && is_number(g, a) && is_number(g, b) => {
@@ -57,39 +60,15 @@ fn is_pair(a: &[NodeId; 2], b: &[NodeId; 2]) -> bool {
     a == b || a[0] == b[1] && a[1] == b[0]
 }
 
-/// The most nodes to follow.
-const STEPS: usize = 32;
-
-/// Whether a value is certainly not nan: a cast integer, a finite constant or a sum of such, with other constants added
-/// or multiplied. It may be infinite.
+/// Whether a value is certainly not nan. It may be infinite.
 fn is_number(graph: &Graph, node: NodeId) -> bool {
-    let mut below = node;
-    let finite = |node: NodeId| {
-        let value = graph.as_const(repeated(graph, node)).and_then(Const::as_float);
-        value.filter(|value| value.is_finite())
-    };
-    for _ in 0..STEPS {
-        let dtype = graph.dtype(below);
-        if !dtype.is_float() || finite(below).is_some() {
-            return true;
-        }
-        // Some small floats have no infinity and overflow to nan.
-        if dtype.size() == 1 {
-            return false;
-        }
-        below = match (graph.op(below), graph.sources(below)) {
-            (Op::Cast, &[source]) => source,
-            (Op::Add, &[x, c]) if finite(c).is_some() => x,
-            (Op::Mul, &[x, c]) if finite(c).is_some_and(|factor| factor != 0.0) => x,
-            (op, &[source, ..]) if op.is_view() => source,
-            // A sum of terms of one sign.
-            (Op::Reduce, &[terms]) if matches!(graph.arg(below), Arg::Reduce { op: Op::Add, .. }) => {
-                return finite(graph.viewed(terms)).is_some();
-            }
-            _ => return false,
-        };
-    }
-    false
+    graph.props(node).interval.float().is_none_or(|floats| !floats.nan)
+}
+
+/// Whether the maximum of both is `a`, bit for bit; where `a` is nan, so is the maximum.
+fn is_above(graph: &Graph, a: NodeId, b: NodeId) -> bool {
+    let floats = |node: NodeId| graph.props(node).interval.float();
+    floats(a).zip(floats(b)).is_some_and(|(a, b)| a.is_above(b))
 }
 
 /// Division by a power of two is an exact multiplication, if the reciprocal is a normal number.

@@ -10,7 +10,7 @@ use super::boolean::and;
 use super::choices::{Choice, expanded};
 use super::pattern::{is_int, not, repeated};
 use crate::masks::{conjuncts, varying_axes};
-use crate::{Arg, Axes, Builder, Const, DType, Graph, Interval, NodeId, Op};
+use crate::{Arg, Axes, Builder, Const, DType, Graph, NodeId, Op};
 use smallvec::SmallVec;
 
 rules! {
@@ -87,31 +87,26 @@ fn mask(graph: &mut Graph, number: NodeId, is_zero: fn(Const) -> bool) -> Option
     by.as_float().is_none_or(f64::is_finite).then_some((mask, by))
 }
 
-/// The least value of a float that is certainly finite: a constant, a choice of two, or a cast integer.
+/// The least value of a float that is certainly finite: a constant, a choice of two, or a cast integer. -0 counts as
+/// negative. Of what is computed from such, min_max knows it as well, but products of masks are left to the sums of
+/// them, which select by all masks at once.
 fn least(graph: &Graph, x: NodeId) -> Option<f64> {
     let mut below = x;
     while matches!(graph.op(below), Op::Reshape | Op::Expand | Op::Permute | Op::Flip | Op::Shrink) {
         below = graph.source(below, 0);
     }
-    let constant = |node: NodeId| {
-        let value =
-            graph.as_const(repeated(graph, node)).and_then(Const::as_float).filter(|value| value.is_finite())?;
-        // -0 counts as negative.
-        Some(if value.is_sign_negative() { value.min(-f64::MIN_POSITIVE) } else { value })
+    let is_constant = |node: &NodeId| graph.as_const(repeated(graph, *node)).is_some();
+    let is_plain = match graph.op(below) {
+        Op::Const => true,
+        Op::Where => graph.sources(below)[1..].iter().all(is_constant),
+        Op::Cast => !graph.dtype(graph.source(below, 0)).is_float(),
+        _ => false,
     };
-    match (graph.op(below), graph.sources(below)) {
-        (Op::Const, _) => return constant(below),
-        (Op::Where, &[_, yes, no]) => return Some(constant(yes)?.min(constant(no)?)),
-        _ => {}
+    if !is_plain {
+        return None;
     }
-    let was_whole = graph.op(below) == Op::Cast && {
-        let from = graph.dtype(graph.source(below, 0));
-        from.is_int() || from == DType::Bool
-    };
-    match graph.props(below).interval {
-        Interval::Float(low, high) if was_whole && low.is_finite() && high.is_finite() => Some(low),
-        _ => None,
-    }
+    let low = graph.props(x).interval.float().filter(|floats| floats.is_finite())?.low;
+    Some(if low.is_sign_negative() { low.min(-f64::MIN_POSITIVE) } else { low })
 }
 
 fn is_sum(graph: &Graph, node: NodeId) -> bool {

@@ -7,6 +7,7 @@ mod documents;
 mod eval;
 mod forms;
 mod graph;
+mod interval;
 mod methods;
 mod mistakes;
 mod rules;

@@ -40,7 +40,7 @@ impl Sides {
                 yes.and(of(no).or(known(graph, condition, false, no)))
             }
             _ => match graph.props(value).interval {
-                Interval::Float(low, high) => Sides { below: high <= 0.0, above: low >= 0.0 },
+                Interval::Float(floats) => Sides { below: floats.high <= 0.0, above: floats.low >= 0.0 },
                 _ => Sides::UNKNOWN,
             },
         }
