@@ -59,3 +59,49 @@ fn reads_outside_and_under_conditions_are_gated_loads() -> Result<()> {
     }
     Ok(())
 }
+
+/// Two stores into one tensor, from text: the second one sees what the first has written.
+const STORES: &str = "
+%0 = const[index 4]
+%1 = stack(%0)
+%2 = param[0 f32](%1)
+%3 = param[1 f32](%1)
+%4 = param[2 bool](%1)
+%5 = store(%2, %3, %4)
+%6 = const[f32 7.0]
+%7 = cmplt(%3, %6)
+%8 = const[bool 1]
+%9 = xor(%7, %8)
+%10 = store(%2, %6, %9)
+%11 = after(%2, %5, %10)
+%12 = mul(%11, %11)
+return %11, %12
+";
+
+#[test]
+fn a_store_under_a_gate_leaves_the_rest() -> Result<()> {
+    for name in ALL {
+        with_default_device(name, || -> Result<()> {
+            let function: Function = STORES.parse()?;
+            let again: Function = function.to_string().parse()?;
+            let old = Tensor::from_slice(&[1f32, 2.0, f32::NAN, 4.0], [4]);
+            let new = Tensor::from_slice(&[5f32, 6.0, 3.0, 8.0], [4]);
+            let gate = Tensor::from_slice(&[true, false, false, false], [4]);
+            for function in [function, again] {
+                let results = function.call(&[&old, &new, &gate]);
+                let state = results[0].to_vec::<f32>()?;
+                assert_eq!((state[0], state[1], state[3]), (5.0, 2.0, 7.0), "{name}");
+                assert!(state[2].is_nan(), "{name}");
+                assert_eq!(results[1].to_vec::<f32>()?[3], 49.0, "{name}");
+                // The argument is a value, which stays.
+                assert_eq!(old.to_vec::<f32>()?[0], 1.0);
+                // What is stored has the gradient where it is stored, the rest where it stays.
+                let slopes = grad(&results[0].sum(.., false), &[&old, &new])?;
+                assert_eq!(slopes[0].to_vec::<f32>()?, [0.0, 1.0, 1.0, 0.0], "{name}");
+                assert_eq!(slopes[1].to_vec::<f32>()?, [1.0, 0.0, 0.0, 0.0], "{name}");
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}

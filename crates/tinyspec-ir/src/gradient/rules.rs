@@ -131,7 +131,7 @@ pub(super) fn apply(
         }
         // Its Call is differentiated once for all of its results.
         (Op::After, &[_, call, _]) if crate::custom_function::of_call(graph, call).is_some() => smallvec![],
-        (Op::After, [buffer, deps @ ..]) => smallvec![(assigned(graph, *buffer, deps), g)],
+        (Op::After, [buffer, deps @ ..]) => assigned(graph, *buffer, deps, g)?,
         (Op::GetTuple, &[tuple]) => match (graph.op(tuple), &arg) {
             (Op::Tuple, Arg::Number(number)) => {
                 graph.sources(tuple).get(*number as usize).map(|&element| (element, g)).into_iter().collect()
@@ -339,10 +339,28 @@ fn both(graph: &mut Graph, mask: Option<NodeId>, condition: NodeId) -> Result<No
     }
 }
 
-/// The value of an assignment: the gradient goes to that, not to the buffer's old contents.
-fn assigned(graph: &Graph, buffer: NodeId, deps: &[NodeId]) -> NodeId {
-    let store = deps.iter().find(|&&dep| graph.op(dep) == Op::Store && graph.source(dep, 0) == buffer);
-    store.map_or(buffer, |&store| graph.source(store, 1))
+/// The gradient goes to the stored values, that of the last store first, and to the buffer's old contents only where
+/// gates leave them.
+fn assigned(graph: &mut Graph, buffer: NodeId, deps: &[NodeId], g: NodeId) -> Result<Contributions> {
+    let (mut contributions, mut left) = (Contributions::new(), g);
+    for &dep in deps.iter().rev() {
+        if graph.op(dep) != Op::Store || graph.source(dep, 0) != buffer {
+            continue;
+        }
+        match *graph.sources(dep) {
+            [_, value, gate] => {
+                let zero = scalar(graph, g, 0.0);
+                contributions.push((value, graph.alu(Op::Where, &[gate, left, zero])?));
+                left = graph.alu(Op::Where, &[gate, zero, left])?;
+            }
+            _ => {
+                contributions.push((graph.source(dep, 1), left));
+                return Ok(contributions);
+            }
+        }
+    }
+    contributions.push((buffer, left));
+    Ok(contributions)
 }
 
 /// The cotangent of a move, moved back to the source's device.

@@ -2,6 +2,7 @@
 
 use super::refuse;
 use crate::custom_function;
+use crate::dim::{broadcast, show};
 use crate::{Arg, Builder, Category, Graph, NodeId, Op, Result};
 
 /// Checks a tensor graph, as users and traces build it.
@@ -17,7 +18,18 @@ pub fn tensor(graph: &Graph, roots: &[NodeId]) -> Result<()> {
             (Op::CustomFunction | Op::Custom, _) => {}
             (Op::Range | Op::End | Op::Linear | Op::Call, _) => return refuse(node, "belongs to kernels"),
             (Op::Reduce, Arg::Reduce { axes, .. }) if axes.is_empty() => return refuse(node, "reduces no axis"),
-            (Op::Store, _) if graph.sources(node).len() > 2 => return refuse(node, "a gate belongs to kernels"),
+            (Op::Store, _) => {
+                let [place, others @ ..] = graph.sources(node) else { continue };
+                let shape = &graph.props(*place).shape;
+                let fits =
+                    |&other: &NodeId| broadcast(shape, &graph.props(other).shape).is_some_and(|both| both == *shape);
+                if let Some(&other) = others.iter().find(|other| !fits(other)) {
+                    let what = if other == others[0] { "a value" } else { "a gate" };
+                    let (found, wanted) = (show(&graph.props(other).shape), show(shape));
+                    let why = format!("stores {what} of shape {found} in {wanted}: it must broadcast to that shape");
+                    return refuse(node, &why);
+                }
+            }
             (op, _) if op.category() == Category::Codegen => return refuse(node, "belongs to generated code"),
             _ => {}
         }

@@ -467,6 +467,31 @@ fn needless_gates(rewriter: &mut Rewriter) {
     assert!(half.contains("cmplt") && half.contains("load") && !half.contains("where"), "{half}");
 }
 
+/// The state of a tensor after two gated stores.
+const STATE: &str = "
+%0 = const[index 8]
+%1 = stack(%0)
+%2 = param[0 f32](%1)
+%3 = param[1 bool](%1)
+%4 = param[2 bool](%1)
+%5 = const[f32 1.0]
+%6 = const[f32 2.0]
+%7 = store(%2, %5, %3)
+%8 = store(%2, %6, %4)
+%9 = after(%2, %7, %8)
+return %9
+";
+
+fn gated_states(rewriter: &mut Rewriter) {
+    let (mut graph, roots) = text::parse(STATE).unwrap();
+    let roots = rewriter.rewrite(&mut graph, &roots).unwrap();
+    let found = text::print(&graph, &roots);
+    let lines: Vec<&str> = found.lines().filter_map(|line| line.split("  ;").next()).collect();
+    let ops: Vec<&str> = lines.iter().filter_map(|line| line.split_once("= ")?.1.split(['(', '[']).next()).collect();
+    assert_eq!(ops.iter().filter(|op| **op == "where").count(), 2, "{found}");
+    assert_eq!(ops.iter().filter(|op| **op == "store").count(), 1, "{found}");
+}
+
 #[test]
 fn every_rule_fires_and_keeps_the_value() {
     let mut rewriter = Rewriter::new(rules::EXACT);
@@ -474,6 +499,7 @@ fn every_rule_fires_and_keeps_the_value() {
     written_expressions(&mut rewriter);
     widened_comparisons(&mut rewriter);
     needless_gates(&mut rewriter);
+    gated_states(&mut rewriter);
     let fired = rewriter.fired();
     let all = rules::EXACT.iter().flat_map(|set| set.rules);
     let silent: BTreeSet<&str> = all.map(|rule| rule.name).filter(|name| !fired.contains_key(name)).collect();

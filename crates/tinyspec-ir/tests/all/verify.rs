@@ -60,6 +60,25 @@ fn tensor_graphs_hold_no_ranges() {
 }
 
 #[test]
+fn gates_of_tensors_broadcast_to_the_buffer() {
+    let gated = |dtype: &str, gate: &str| {
+        let source = format!(
+            "%0 = const[index 8]\n%1 = stack(%0)\n%2 = param[0 f32](%1)\n%3 = const[index 2]\n%4 = stack(%3, %0)
+%5 = stack()\n%6 = const[f32 1.0]\n%7 = param[1 {dtype}]({gate})\n%8 = store(%2, %6, %7)\n%9 = after(%2, %8)
+return %9\n"
+        );
+        let checked = text::parse(&source).and_then(|(graph, roots)| verify::tensor(&graph, &roots));
+        checked.map_or_else(|error| error.to_string(), |()| "fine".to_string())
+    };
+    assert_eq!(gated("bool", "%1"), "fine");
+    assert_eq!(gated("bool", "%5"), "fine");
+    let larger = gated("bool", "%4");
+    assert!(larger.contains("a gate of shape [2, 8] in [8]"), "{larger}");
+    let number = gated("f32", "%1");
+    assert!(number.contains("the gate must be bool, found f32"), "{number}");
+}
+
+#[test]
 fn tiles_have_one_rank_and_accesses_span_their_gates() {
     let tiles = |gate: &str| {
         let source = format!(
