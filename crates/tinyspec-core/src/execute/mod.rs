@@ -3,7 +3,7 @@
 mod overwrite;
 mod ranged;
 mod run;
-mod shards;
+pub(crate) mod shards;
 mod together;
 mod validate;
 

@@ -2,7 +2,8 @@
 
 use crate::compile::{self, Contents, Rendered};
 use crate::device::{default_device, device};
-use crate::lazy::Walk;
+use crate::execute::shards;
+use crate::lazy::{Node, Walk};
 use crate::tensor::{Tensor, apply_many};
 use crate::{Error, Result};
 use std::fmt;
@@ -47,18 +48,20 @@ enum Origin {
 }
 
 impl Program {
-    /// The kernels that computing these tensors would run on their device, in order.
+    /// The kernels that computing these tensors would run on their device, in order; on a tuple of devices those of the
+    /// first one, then those of the second, and so on.
     ///
     /// # Errors
-    /// The first error that a tensor carries, that of planning, and when tensors are on several devices.
+    /// The first error that a tensor carries, that of planning, when tensors are on different devices, and when values would
+    /// move between devices.
     #[track_caller]
     pub fn of(tensors: &[&Tensor]) -> Result<Vec<Program>> {
         let location = Location::caller();
-        Program::computing(tensors).map_err(|error| error.at(location))
+        let nodes = tensors.iter().map(|tensor| tensor.node().cloned()).collect::<Result<Vec<_>>>();
+        nodes.and_then(Program::computing).map_err(|error| error.at(location))
     }
 
-    fn computing(tensors: &[&Tensor]) -> Result<Vec<Program>> {
-        let mut nodes = tensors.iter().map(|tensor| tensor.node().cloned()).collect::<Result<Vec<_>>>()?;
+    fn computing(mut nodes: Vec<Arc<Node>>) -> Result<Vec<Program>> {
         nodes.retain(|node| !node.is_realized());
         if nodes.is_empty() {
             return Ok(vec![]);
@@ -78,14 +81,13 @@ impl Program {
         let device = match first {
             None => default_device()?,
             Some(Device::Single(name)) => device(name)?,
+            // A device's part needs no other device's, or else it waits for a move, which is refused.
             Some(Device::Many(names)) => {
-                let message = format!("computing on {names:?} is a program for each of them, and copies in between");
-                return Err(tinyspec_ir::Error::new(ErrorKind::Unsupported, Op::Program.name(), message)
-                    .help(format!(
-                        "of inputs that are on one device, as `.to({:?})` gives them, it has a program",
-                        names.first().map_or("cpu", |name| name)
-                    ))
-                    .into());
+                let shards = shards::parts(&nodes, &walk, names)?;
+                let own = |number: usize| shards.iter().map(|shards| shards.parts[number].clone()).collect();
+                let programs: Result<Vec<Vec<Program>>> =
+                    (0..names.len()).map(|number| Program::computing(own(number))).collect();
+                return Ok(programs?.concat());
             }
         };
         let callified = walk.build()?;

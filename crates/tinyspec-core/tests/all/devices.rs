@@ -2,7 +2,7 @@
 
 use tinyspec_core::nn::{Adagrad, Adam, Lamb, Optimizer, RmsProp, Sgd};
 use tinyspec_core::tensor::collectives::{allgather, allreduce, broadcast, gather, reduce, reduce_scatter, scatter};
-use tinyspec_core::{Result, Tensor, grad, realize_all};
+use tinyspec_core::{Program, Result, Tensor, grad, realize_all};
 use tinyspec_ir::DType;
 
 const TWO: [&str; 2] = ["interpreter:0", "interpreter:1"];
@@ -228,9 +228,6 @@ fn what_is_of_one_device_refuses_tuples() {
     let error = double.prepare(&[&x]).unwrap_err().to_string();
     assert!(error.contains("prepare: argument 0 is on [\"interpreter:0\", \"interpreter:1\"]"), "{error}");
     assert!(error.contains("devices.rs:") && error.contains("help: call the function without preparing it"), "{error}");
-    let error = tinyspec_core::Program::of(&[&(x + 1.0)]).unwrap_err().to_string();
-    assert!(error.contains("[\"interpreter:0\", \"interpreter:1\"] is a program for each"), "{error}");
-    assert!(error.contains("help: ") && error.contains(".to(\"interpreter:0\")"), "{error}");
     // A call that was prepared for one device says the same of its arguments, computed or not.
     let one = numbers(&[4, 6]);
     let run = double.prepare(&[&one]).unwrap();
@@ -240,4 +237,26 @@ fn what_is_of_one_device_refuses_tuples() {
         assert!(error.contains("is on [\"interpreter:0\", \"interpreter:1\"], the call was prepared for"), "{error}");
         assert!(error.contains("devices.rs") && error.contains("help: `x.to("), "{error}");
     }
+}
+
+/// The kernels of each device in turn, which are the same where its part is like the others'.
+#[test]
+fn programs_of_a_tuple_are_those_of_each_device() -> Result<()> {
+    let x = numbers(&[4, 6]).to(TWO);
+    let one = numbers(&[2, 6]);
+    realize_all(&[&x, &one])?;
+    let sums = (&x * 2.0).contiguous().sum(1, false);
+    let programs = Program::of(&[&sums])?;
+    let of_one = Program::of(&[&(&one * 2.0).contiguous().sum(1, false)])?;
+    assert_eq!(programs.len(), 2 * of_one.len());
+    let texts = |programs: &[Program]| programs.iter().map(|program| program.source().map(str::to_string)).collect();
+    let (found, expected): (Vec<_>, Vec<_>) = (texts(&programs), texts(&of_one));
+    assert_eq!(found, [&expected[..], &expected[..]].concat());
+    // Planning computed nothing.
+    assert!(!sums.is_realized());
+    assert_eq!(values(&sums), values(&(numbers(&[4, 6]) * 2.0).sum(1, false)));
+    // A sum over the sharded axis needs the parts of the others.
+    let error = Program::of(&[&x.sum(0, false)]).map(|programs| programs.len()).unwrap_err().to_string();
+    assert!(error.contains("realize values that move between devices"), "{error}");
+    Ok(())
 }
