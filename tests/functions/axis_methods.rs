@@ -217,10 +217,22 @@ fn argmax<B>(x: &Tensor<f32, B, 6>) -> Tensor<i32, B> {
 }
 
 #[function]
+fn max_with_place<B>(x: &Tensor<f32, B, 6>) -> (Tensor<f32, B>, Tensor<i32, B>) {
+    let found = x.max_with_place(1, false);
+    (found[0].clone(), found[1].clone())
+}
+
+#[function]
+fn min_with_place<B>(x: &Tensor<f32, B, 6>) -> (Tensor<f32, B, 1>, Tensor<i32, B, 1>) {
+    let found = x.min_with_place(-1, true);
+    (found[0].clone(), found[1].clone())
+}
+
+#[function]
 fn argmin<B>(x: &Tensor<f32, B, 6>) -> Tensor<i32, B> {
     x.argmin(-1)
 }
 
 pub const FUNCTIONS: &[&EmbeddedFunction] = functions! {
-    reshape permute transpose expand flip pad shrink narrow unsqueeze squeeze flatten unflatten cat stack split split_sizes chunk repeat repeat_interleave diagonal roll triu tril sum prod max min mean logsumexp var std any all softmax softmin log_softmax cumsum cumprod cummax cummin logcumsumexp argmax argmin
+    reshape permute transpose expand flip pad shrink narrow unsqueeze squeeze flatten unflatten cat stack split split_sizes chunk repeat repeat_interleave diagonal roll triu tril sum prod max min mean logsumexp var std any all softmax softmin log_softmax cumsum cumprod cummax cummin logcumsumexp argmax max_with_place min_with_place argmin
 };

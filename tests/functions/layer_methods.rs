@@ -171,6 +171,16 @@ fn cross_entropy_prob<B>(x: &Tensor<f32, B, 6>, y: &Tensor<f32, B, 6>) -> Tensor
 }
 
 #[function]
+fn ctc_loss<B>(
+    x: &Tensor<f32, 5, B, 6>,
+    t: &Tensor<i32, B, 2>,
+    steps: &Tensor<i32, B>,
+    labels: &Tensor<i32, B>,
+) -> Tensor<f32> {
+    x.ctc_loss(t, steps, labels, 0, "sum", true)
+}
+
+#[function]
 fn nll_loss<B>(x: &Tensor<f32, B, 6>, t: &Tensor<i32, B>) -> Tensor<f32, B> {
     x.nll_loss(t, "none")
 }
@@ -261,6 +271,11 @@ fn arange<B>(i: &Tensor<i32, B, 6>) -> Tensor<i32, B, 6> {
 }
 
 #[function]
+fn arange_of<B>(x: &Tensor<f32, B, 6>) -> Tensor<f32, B, 6> {
+    x + Tensor::arange_of(1.0, 4.0, 0.5, DType::F32)
+}
+
+#[function]
 fn linspace<B>(x: &Tensor<f32, B, 6>) -> Tensor<f32, B, 6> {
     x + Tensor::linspace(0.0, 1.0, 6, DType::F32)
 }
@@ -271,5 +286,5 @@ fn eye<B>(x: &Tensor<f32, B, 6>) -> Tensor<f32, B, 6> {
 }
 
 pub const FUNCTIONS: &[&EmbeddedFunction] = functions! {
-    matmul dot linear einsum conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d avg_pool1d max_pool2d avg_pool2d max_pool3d avg_pool3d unfold pad_mode interpolate one_hot index0 embedding take gather scatter_add scatter_multiply scatter scatter_reduce sort argsort topk cross_entropy cross_entropy_prob nll_loss nll_loss_weight binary_crossentropy binary_crossentropy_logits layer_norm rms_norm group_norm batch_norm_train batch_norm_eval sdpa sdpa_mask full zeros ones arange linspace eye
+    matmul dot linear einsum conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d avg_pool1d max_pool2d avg_pool2d max_pool3d avg_pool3d unfold pad_mode interpolate one_hot index0 embedding take gather scatter_add scatter_multiply scatter scatter_reduce sort argsort topk cross_entropy cross_entropy_prob ctc_loss nll_loss nll_loss_weight binary_crossentropy binary_crossentropy_logits layer_norm rms_norm group_norm batch_norm_train batch_norm_eval sdpa sdpa_mask full zeros ones arange arange_of linspace eye
 };

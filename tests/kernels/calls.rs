@@ -123,8 +123,9 @@ fn what_is_found_out_late_says_where_the_call_is() {
         let error = value.to_vec::<f32>().unwrap_err().to_string();
         assert!(error.contains(said) && error.contains("calls.rs:"), "{error}");
     }
-    let error = tinyspec::function::Program::of(&[&(&both * 2.0)]).err().unwrap().to_string();
-    assert!(error.contains("a program for each of them") && error.contains("calls.rs:"), "{error}");
+    let moved = (&both * 2.0).to("interpreter:2");
+    let error = tinyspec::function::Program::of(&[&moved]).err().unwrap().to_string();
+    assert!(error.contains("calls.rs:"), "{error}");
 }
 
 #[function]

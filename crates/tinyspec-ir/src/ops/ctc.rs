@@ -31,6 +31,14 @@ struct Sizes {
 }
 
 impl Sizes {
+    /// Those of scores inside a function, whose dims have names of their own.
+    fn inside(&self, b: &mut dyn Builder, scores: NodeId) -> Sizes {
+        match &shape_of(b, scores)[..] {
+            [count, steps, _] => Sizes { count: count.clone(), steps: steps.clone(), states: self.states },
+            _ => self.clone(),
+        }
+    }
+
     /// States in whole vectors.
     fn padded(&self) -> i64 {
         (self.states + LANES - 1) / LANES * LANES
@@ -277,12 +285,14 @@ fn probability(b: &mut dyn Builder, sizes: &Sizes, inputs: [NodeId; 4]) -> Resul
         &inputs,
         &|b, inputs| {
             let [scores, moves, skips, ends] = parts(inputs)?;
+            let sizes = &sizes.inside(b, scores);
             let start = start(b, sizes, scores)?;
             let all = ways(b, sizes, [scores, moves, skips, start])?;
             Ok(vec![at_end(b, sizes, all, ends)?])
         },
         &|b, inputs, cotangents| {
             let [scores, moves, skips, ends] = parts(inputs)?;
+            let sizes = &sizes.inside(b, scores);
             let start = start(b, sizes, scores)?;
             let before = ways(b, sizes, [scores, moves, skips, start])?;
             let total = at_end(b, sizes, before, ends)?;

@@ -107,7 +107,7 @@ const OTHERWISE: &[(&[&str], &str)] = &[
         &["polygamma", "zeta", "multigammaln", "gammainc", "igamma", "i1", "bessel_j0", "airy_ai"],
         "it is not here; `lgamma`, `digamma`, `i0` and `erf` are",
     ),
-    (&["ctc_loss", "adaptive_log_softmax_with_loss"], "it is not here: `docs/pytorch.md` lists the losses"),
+    (&["adaptive_log_softmax_with_loss"], "it is not here: `docs/pytorch.md` lists the losses"),
     (
         &["max_unpool1d", "max_unpool2d", "max_unpool3d", "fractional_max_pool2d", "return_indices"],
         "a pool gives values only; `scatter` puts values at places",
