@@ -2,7 +2,7 @@
 
 use tinyspec::function::named;
 use tinyspec::prelude::*;
-use tinyspec::{Dim, ErrorKind, Function, Spec, grad};
+use tinyspec::{Dim, ErrorKind, Function, Spec, grad, realize_all};
 
 #[function(bounds(B: 1..=128))]
 fn layer<B>(x: &Tensor<f32, B, 4>, w: &Tensor<f32, 4, 2>) -> Tensor<f32, B, 2> {
@@ -100,6 +100,13 @@ fn what_needs_numbers_is_compiled_for_each_size() -> Result<()> {
     for size in [3usize, 8] {
         let x = Tensor::ones([size]).contiguous();
         assert_eq!(twice.call(&[&x])[0].to_vec::<f32>()?, vec![3.0; size]);
+    }
+    let both = Function::trace(&[Spec::new(DType::F32, [named(0, 64)])], |x| vec![doubled(&x[0]) - 1.0, &x[0] * 3.0])?;
+    for size in [3usize, 8] {
+        let results = both.call(&[&Tensor::ones([size]).contiguous()]);
+        realize_all(&results.iter().collect::<Vec<_>>())?;
+        assert_eq!(results[0].to_vec::<f32>()?, vec![1.0; size]);
+        assert_eq!(results[1].to_vec::<f32>()?, vec![3.0; size]);
     }
     Ok(())
 }
