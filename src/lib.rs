@@ -217,8 +217,8 @@ pub use tinyspec_macros::function;
 /// `unsafe { custom("%r = fneg {r} %0\n ret {r} %r", -x, x) }` is a value, here `-x`, computed by LLVM IR of your own where the device
 /// compiles that (see [`Tensor::custom`]).
 ///
-/// **Functions** of a kernel stand beside it in its `uop!`, or in its body. A function has a number as its result, or `-> ()`, and takes numbers
-/// and buffers: whole ones, or parts, of which some axes are fixed by an index. Its dims and dtype parameters are those of what it is given.
+/// **Helper functions** are defined beside a kernel in its `uop!`, or in its body. They return a number or nothing, and take numbers and
+/// buffers: whole buffers, or slices in which an index fixes some axes. Its dims and dtype parameters are those of what it is given.
 ///
 /// ```
 /// # use tinyspec::prelude::*;

@@ -19,7 +19,7 @@ pub struct Launch {
     pub trips: Range<usize>,
     /// Workgroups and threads of a kernel whose indices are Specials.
     pub grid: Grid,
-    /// Bytes of scratch per thread; on a GPU, of LOCAL memory per workgroup.
+    /// Bytes of scratch memory per CPU thread, or of LOCAL memory per GPU workgroup.
     pub scratch_bytes: usize,
     /// Estimated time on one thread, so that small kernels are not split.
     pub nanoseconds: u64,

@@ -161,7 +161,7 @@ pub struct Differentiated<'a> {
     pub gradients: &'a [Option<NodeId>],
 }
 
-/// Adds the gradients of a call's arguments to a graph; `None` for an argument that has none.
+/// Builds the gradient of each argument of a call; `None` where the argument has no gradient.
 pub type GradientRule = dyn Fn(&mut Graph, &Differentiated) -> Result<Vec<Option<NodeId>>> + Send + Sync;
 
 static GRADIENTS: LazyLock<RwLock<FxHashMap<Arc<str>, Arc<GradientRule>>>> = LazyLock::new(RwLock::default);

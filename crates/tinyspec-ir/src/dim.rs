@@ -187,7 +187,7 @@ impl Dim {
         Dim::atom(Atom::Mod(self.by(divisor).1, divisor.clone()))
     }
 
-    /// What a numerator is without multiples of a constant divisor, and how often the divisor was in it.
+    /// The multiples of a constant divisor in a numerator, `whole`, and the `rest`: `self = whole · divisor + rest`.
     fn by(&self, divisor: &Dim) -> (Dim, Dim) {
         let Some(number) = divisor.as_const().filter(|&number| number > 0) else { return (Dim::from(0), self.clone()) };
         let (mut whole, mut rest) = (Vec::new(), Vec::new());

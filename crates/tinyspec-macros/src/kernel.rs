@@ -72,7 +72,7 @@ fn no_kernel(name: &Ident) -> String {
     )
 }
 
-/// A kernel of some dtypes, as far as it was understood.
+/// A parsed and traced kernel for one choice of dtypes; incomplete if there were errors.
 struct Read {
     kernel: Kernel,
     traced: Option<Traced>,

@@ -25,7 +25,7 @@ use tinyspec_ir::{ContentHash, ContentHasher};
 const MAGIC: &[u8; 8] = b"tsobj\0\0\x01";
 /// Magic, key, checksum.
 const HEADER: usize = 8 + 16 + 16;
-/// Hash of the sources that decide what a command buffer is.
+/// Hash of the sources that command buffers depend on.
 const COMPILER_HASH: &str = env!("COMPILER_SOURCES_HASH");
 /// Code that compiles faster than this is not worth a file.
 const WORTH_KEEPING: Duration = Duration::from_micros(150);

@@ -1,4 +1,4 @@
-//! Command buffers as bytes, with their kernels: a later run of the same program neither lowers nor compiles anything.
+//! Serialised command buffers with the machine code of their kernels, so that a later run neither lowers nor compiles.
 
 use super::linked::{Callee, Linked};
 use super::pipeline::Parts;

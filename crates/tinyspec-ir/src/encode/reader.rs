@@ -3,7 +3,7 @@
 use crate::op::ArgKind;
 use crate::{AddrSpace, Arg, AxisType, Const, DType, Device, Error, ErrorKind, Op, Result};
 
-/// Reads what a [`Writer`](super::Writer) has written, from bytes that need not be whole.
+/// Reads what a [`Writer`](super::Writer) wrote. The bytes may be truncated or corrupt.
 #[derive(Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],

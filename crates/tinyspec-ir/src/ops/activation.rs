@@ -5,7 +5,7 @@
 
 use super::arithmetic::{mul, neg, where_};
 use super::elementwise::{clip, scale, scale_given, shift, square};
-use super::hyperbolic::{expm1_of_double, is_positive, log1p_exp, minus_magnitude};
+use super::hyperbolic::{bounded_minus_magnitude, expm1_of_double, is_positive, log1p_exp, minus_magnitude};
 use super::{in_wide, like, to_float};
 use crate::{Builder, NodeId, Op, Result};
 use std::f64::consts::{LOG2_E, PI};
@@ -50,11 +50,9 @@ struct Parts {
 
 fn parts(b: &mut dyn Builder, x: NodeId) -> Result<Parts> {
     let positive = is_positive(b, x)?;
-    let (zero, bound) = (like(b, x, 0.0), like(b, x, -1e4));
+    let zero = like(b, x, 0.0);
     let kept = b.alu(Op::Where, &[positive, x, zero])?;
-    let minus = minus_magnitude(b, x, positive)?;
-    let beyond = b.alu(Op::CmpLt, &[minus, bound])?;
-    let minus = b.alu(Op::Where, &[beyond, bound, minus])?;
+    let (minus, _) = bounded_minus_magnitude(b, x, positive, -1e4)?;
     Ok(Parts { positive, kept, minus })
 }
 

@@ -17,9 +17,9 @@ use crate::kernel::WrittenKernel;
 use crate::{AxisType, Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 use std::f64::consts::{LN_2, LOG2_E};
 
-/// The logarithm of what does not occur.
+/// The logarithm of probability 0: finite, so that differences are not nan.
 const NEVER: f64 = -1e30;
-/// States that a vector holds; so many in front of the first one are never reached.
+/// States per vector. As many unreachable states pad the front, so that a state can read the two before it.
 const LANES: i64 = 8;
 
 /// How many sequences, steps and states there are.
@@ -178,7 +178,7 @@ fn start(b: &mut dyn Builder, sizes: &Sizes, scores: NodeId) -> Result<NodeId> {
     expand(b, row, &[sizes.count.clone(), Dim::from(sizes.states)])
 }
 
-/// The logarithm of all ways that lead to each state, a row for the start and one for each step.
+/// The log probability of all paths to each state: a row for the start, then one for each step.
 fn ways(b: &mut dyn Builder, sizes: &Sizes, [scores, moves, skips, start]: [NodeId; 4]) -> Result<NodeId> {
     let Sizes { count, steps, .. } = sizes.clone();
     let width = LANES + sizes.padded();
@@ -201,7 +201,7 @@ fn behind_start(b: &mut dyn Builder, sizes: &Sizes, ways: NodeId) -> Result<Node
     shrink(b, ways, &[0, 1, LANES].map(Dim::from), &shape)
 }
 
-/// The logarithm of all ways that end in the last label or in the blank behind it.
+/// The log probability of all paths that end in the last label or in the blank after it.
 fn at_end(b: &mut dyn Builder, sizes: &Sizes, ways: NodeId, ends: NodeId) -> Result<NodeId> {
     let Sizes { count, steps, states } = sizes.clone();
     let shape = [count.clone(), Dim::from(1), Dim::from(states)];
@@ -276,8 +276,8 @@ fn scores(b: &mut dyn Builder, sizes: &Sizes, x: NodeId, states: NodeId) -> Resu
     maximum(b, scores, never)
 }
 
-/// The logarithm of the probability of each sequence. Its slope by a score is the share of the ways that take this state in this
-/// step: by what leads there and what follows from there, which is the same kernel's result for the reversed sequence.
+/// The log probability of each sequence. Its derivative by a score is the probability of being in this state at this step, from the
+/// forward and the backward variables; the latter are the same kernel's result for the reversed sequence.
 fn probability(b: &mut dyn Builder, sizes: &Sizes, inputs: [NodeId; 4]) -> Result<NodeId> {
     let results = function::with_gradient(
         b,

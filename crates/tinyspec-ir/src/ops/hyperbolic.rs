@@ -73,11 +73,21 @@ struct Parts {
 
 fn parts(b: &mut dyn Builder, x: NodeId) -> Result<Parts> {
     let positive = is_positive(b, x)?;
-    let minus = minus_magnitude(b, x, positive)?;
-    let bound = like(b, x, -TANH_IS_ONE);
-    let is_beyond = b.alu(Op::CmpLt, &[minus, bound])?;
-    let minus = b.alu(Op::Where, &[is_beyond, bound, minus])?;
+    let (minus, is_beyond) = bounded_minus_magnitude(b, x, positive, -TANH_IS_ONE)?;
     Ok(Parts { positive, minus, is_beyond })
+}
+
+/// `-|x|`, but not below `bound`, and whether it would be.
+pub(super) fn bounded_minus_magnitude(
+    b: &mut dyn Builder,
+    x: NodeId,
+    positive: NodeId,
+    bound: f64,
+) -> Result<(NodeId, NodeId)> {
+    let minus = minus_magnitude(b, x, positive)?;
+    let bound = like(b, x, bound);
+    let is_beyond = b.alu(Op::CmpLt, &[minus, bound])?;
+    Ok((b.alu(Op::Where, &[is_beyond, bound, minus])?, is_beyond))
 }
 
 /// Hyperbolic tangent: `t / (t + 2)` with `t = e^(-2|x|) - 1`, and the sign of `x`.

@@ -15,8 +15,7 @@ type Function = fn(&mut dyn Builder, NodeId) -> Result<NodeId>;
 
 /// A composed function with a closed-form slope.
 struct Known {
-    /// What would be the argument, if a node were this function. It rejects nearly all nodes that are not, since the comparison
-    /// builds the composition.
+    /// The argument that a node would have if it were this function. A cheap filter: the comparison builds the composition.
     argument: fn(&Graph, NodeId) -> Option<NodeId>,
     function: Function,
     slope: Function,
@@ -88,7 +87,7 @@ fn with_number(graph: &Graph, node: NodeId, op: Op, number: f64) -> Option<NodeI
     is_number(graph, other, number).then_some(x)
 }
 
-/// Whether a Where chooses between a value, possibly plus a number, and its negative, and not between an argument and its negative.
+/// Whether `reflected` is `-value`, or that plus a number. The magnitude of the argument itself, `Where(…, -x, x)`, does not count.
 fn is_reflected(graph: &Graph, reflected: NodeId, value: NodeId, x: NodeId) -> bool {
     let minus = if graph.op(reflected) == Op::Add { graph.source(reflected, 0) } else { reflected };
     value != x && graph.op(minus) == Op::Mul && graph.sources(minus).contains(&value)

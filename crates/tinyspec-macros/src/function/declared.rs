@@ -17,10 +17,10 @@ use tinyspec_ir::{DType, Dim, Graph, Result, Shape};
 /// The whole body of a function that has none, on its way through the expansions.
 const NO_BODY: &str = "__tinyspec_no_body";
 
-/// A function without a body, with a body that says so. `None` if the item is none.
+/// Parses a function declared without a body, and gives it a marker as its body. `None` for other items.
 pub fn parse(item: TokenStream) -> Option<ItemFn> {
     let ForeignItemFn { attrs, vis, modifiers, sig, .. } = syn::parse2(item).ok()?;
-    // A method of a trait is none.
+    // Methods of traits are not declarations.
     sig.receiver().is_none().then_some(())?;
     let no_body = format_ident!("{NO_BODY}");
     let mut function = ItemFn { attrs, vis, modifiers, sig, block: parse_quote!({ #no_body }) };

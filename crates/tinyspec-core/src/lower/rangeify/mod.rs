@@ -209,7 +209,7 @@ struct Scheduled {
     apart: Vec<NodeId>,
 }
 
-/// Matrices that a kernel should sum in blocks and cannot. `known` holds whether kernels can, as far as it has been tried.
+/// The families whose kernels cannot be tiled online. `known` memoises which kernels can.
 fn without_blocks(
     schedule: &Schedule,
     online: &[Option<usize>],
@@ -232,7 +232,7 @@ fn without_blocks(
     Ok(failed)
 }
 
-/// Whether there is a kernel over blocks for these sums.
+/// Whether online tiling can compute the sums of a kernel.
 fn sums_in_blocks(graph: &Graph, kernel: NodeId, target: &Target) -> Result<bool> {
     let mut own = Graph::new();
     let roots = own.import(graph, &[kernel], |_, _| Ok(None))?;

@@ -70,7 +70,7 @@ impl Online {
                 continue;
             }
             let mut family = Family::default();
-            // Whichever member the search begins with, it finds the same family, or the same reason against it.
+            // A search from any other member would find the same family, or fail too.
             let is_family = search.collect(node, &mut family, &seen).is_some();
             seen.extend(family.members.iter().copied());
             if !is_family || !search.pays(&family, node, costs) {
@@ -210,7 +210,7 @@ impl Search<'_> {
     /// Sums that another sum needs before its loop begins, because they are not a common factor of its terms.
     fn needed(&self, family: &Family, size: i64) -> Vec<NodeId> {
         let graph = self.graph;
-        // Nothing that was made before all sums of the family is computed from one.
+        // Sources have smaller ids, so older nodes do not depend on the family.
         let Some(first) = family.ends.iter().map(|end| end.index()).min() else { return Vec::new() };
         let is_sum = |node: &NodeId| matches!(graph.arg(*node), Arg::Reduce { op: Op::Add, .. });
         let mut factors = FxHashSet::default();

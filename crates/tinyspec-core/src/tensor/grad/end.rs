@@ -6,14 +6,14 @@ use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use tinyspec_ir::Op;
 
-/// What ends a gradient.
+/// A node that passes no gradient on.
 pub(super) struct End {
     /// What it is, and where it was made.
     pub what: String,
     pub help: &'static str,
 }
 
-/// What ends the gradients between the two, if anything does.
+/// The first node on the way from `wanted` to `loss` that passes no gradient on.
 pub(super) fn between(loss: &Tensor, wanted: &Tensor) -> Option<End> {
     let (loss, wanted) = (loss.node().ok()?, wanted.node().ok()?);
     let mut all = vec![loss.clone()];

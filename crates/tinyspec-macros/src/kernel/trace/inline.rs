@@ -17,7 +17,7 @@ struct Found {
     dtype: DType,
     /// Whether the caller may store to it.
     may_change: bool,
-    /// Whether it is passed by `&mut` or by `&`; `None` for a name alone, which is a parameter that is passed on.
+    /// `&mut` or `&`; `None` for a bare name, a parameter of the caller that is passed on.
     mutable: Option<bool>,
 }
 

@@ -30,12 +30,12 @@ use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op, words};
 const SPILLED: f64 = 5.0;
 /// Vector loads that one under a mask takes as long as, on machines whose vectors have none: the mask is computed and applied.
 pub(super) const MASKED: f64 = 6.0;
-/// Instructions of each step of a horizontal sum, which halves the number of lanes, and of one that makes two vectors one.
+/// Instructions of a step of a horizontal sum that halves one vector, and of a step that combines two vectors.
 const ACROSS: f64 = 2.0;
 const TOGETHER: f64 = 3.0;
 /// Cycles of a copy per element where it is scalar: the load, the store, their addresses, and the loop.
 const SCALAR_COPY: f64 = 4.0;
-/// The same where vectors are loaded, and stored lane by lane.
+/// The same where a contiguous load is scattered lane by lane.
 const SCATTERED_COPY: f64 = 2.0;
 /// The same where the copy is transposed in registers (measured).
 const TRANSPOSED_COPY: f64 = 0.6;
@@ -513,18 +513,19 @@ impl<'a> Model<'a> {
         tile.filter(|&axis| moves(axis) && is_alone(axis)).min_by_key(|&axis| self.step(access, axis).abs())
     }
 
-    /// The numbers of a word, if an access reads words of neighbours along this axis; else 1.
-    fn numbers(&self, access: &Access, axis: usize) -> i64 {
-        let origin = self.space.axes[axis].origin;
-        let is_word = self.space.words == Some(origin)
-            && access.index.coefficient(self.space.origins[origin].range) == 1
-            && self.kernel.product.as_ref().is_some_and(|product| product.loads.contains(&access.node));
-        self.space.facts.numbers.filter(|_| is_word).map_or(1, |numbers| words::count(numbers) as i64)
+    /// How many neighbours an access reads at once: the numbers of a word, or 1.
+    fn at_once(&self, access: &Access) -> i64 {
+        let is_word = |&origin: &usize| {
+            access.index.coefficient(self.space.origins[origin].range) == 1
+                && self.kernel.product.as_ref().is_some_and(|product| product.loads.contains(&access.node))
+        };
+        let numbers = self.space.words.filter(is_word).and(self.space.facts.numbers);
+        numbers.map_or(1, |numbers| words::count(numbers) as i64)
     }
 
-    /// The numbers that an access reads at once.
-    fn at_once(&self, access: &Access) -> i64 {
-        (0..self.loops.count()).map(|axis| self.numbers(access, axis)).max().unwrap_or(1)
+    /// How many of them lie along an axis.
+    fn numbers(&self, access: &Access, axis: usize) -> i64 {
+        if self.space.words == Some(self.space.axes[axis].origin) { self.at_once(access) } else { 1 }
     }
 
     /// Elements that a trip of an axis moves an access by.
@@ -651,8 +652,8 @@ impl<'a> Model<'a> {
         self.loops.tile(access.open).into_iter().all(|axis| self.step(access, axis) == 0)
     }
 
-    /// Whether Select transposes the tile in registers: across the vectors lie neighbours in memory. Loads take whole squares, else
-    /// their lanes are gathered.
+    /// Whether Select transposes the tile in registers, because an axis other than that of the lanes is contiguous in memory. Loads of
+    /// partial squares are gathered instead.
     fn is_turned(&self, access: &Access) -> bool {
         const ROWS: f64 = 4.0;
         let width = self.lane(access).map_or(1.0, |lane| self.widths[lane]);

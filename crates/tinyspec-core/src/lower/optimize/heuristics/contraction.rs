@@ -79,7 +79,7 @@ impl Planner<'_> {
         panel.into_iter().chain(self.shared_dot([a, b]).map(Tile::Dot)).collect()
     }
 
-    /// The cheapest tile whose vectors lie along an output axis.
+    /// The cheapest register tile with lanes along an output axis.
     fn panel(&self, a: usize, b: usize) -> Option<Contraction> {
         let mut best: Option<(f64, Contraction)> = None;
         for lane in self.outputs() {
@@ -393,8 +393,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The kernel with words along the range that both operands are contiguous in, if there is one: vectors of words are loaded as they
-    /// are.
+    /// The kernel with words along a range in which both operands are contiguous, so that vectors of words are plain loads.
     pub(super) fn in_words(&self, [a, b]: [usize; 2]) -> Option<Self> {
         let mut planner = self.clone();
         planner.words(self.target.masked_access);

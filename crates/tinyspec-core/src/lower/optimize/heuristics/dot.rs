@@ -19,7 +19,7 @@ pub(super) struct Dot {
     exchanged: Option<(usize, usize)>,
 }
 
-/// Cycles for adding up the lanes of a vector, beside others.
+/// Cycles of a horizontal sum, where several are computed together.
 const HORIZONTAL: f64 = 4.0;
 /// Bytes in one way of the first-level cache.
 const SETS: i64 = 4096;

@@ -106,12 +106,9 @@ impl Planner<'_> {
     /// Trips of an original range; if words lie along it, the number of words.
     fn trips(&self, origin: usize) -> i64 {
         let trips = self.space.origins[origin].trips.unwrap_or(0);
-        match self.space.facts.numbers.filter(|_| self.space.words == Some(origin)) {
-            Some(numbers) => {
-                trips.div_euclid(words::count(numbers) as i64) + i64::from(trips % words::count(numbers) as i64 > 0)
-            }
-            None => trips,
-        }
+        let numbers = self.space.facts.numbers.filter(|_| self.space.words == Some(origin));
+        let count = numbers.map_or(1, |numbers| words::count(numbers) as i64);
+        (trips + count - 1) / count
     }
 
     fn coefficient(&self, access: usize, origin: usize) -> i64 {

@@ -63,8 +63,8 @@ impl Rebuild<'_> {
         Ok(())
     }
 
-    /// The Loads of the operands: of bytes the unsigned ones first, or those of which a tile has more vectors. What is added for them
-    /// is computed of the others.
+    /// The Loads of the operands, the one that the instruction takes as unsigned bytes first. Of two signed operands it is the one
+    /// with more vectors in a tile, because the correction for its bias sums the other.
     fn unsigned_first(&self, graph: &Graph, product: &Product) -> [NodeId; 2] {
         let [a, b] = product.loads;
         let vectors = |load: NodeId| -> i64 {

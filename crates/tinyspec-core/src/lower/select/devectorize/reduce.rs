@@ -70,8 +70,8 @@ impl Cut {
     }
 }
 
-/// Reduces each of some vectors, at most as many as they have lanes, to a scalar: pairs of them share an op, whose result has the
-/// halves of one beside the halves of the other, until all are in one vector.
+/// Horizontal reductions of several vectors, at most as many as they have lanes. Each step combines two vectors into one that holds
+/// partial results of both, in halves as long, until a single vector holds all results.
 fn across(graph: &mut Graph, op: Op, vectors: &[NodeId]) -> Result<Vec<NodeId>> {
     let width = vectors.first().map_or(1, |&vector| lanes(graph, vector)) as usize;
     if vectors.len() < 2 || !width.is_power_of_two() {
@@ -82,7 +82,7 @@ fn across(graph: &mut Graph, op: Op, vectors: &[NodeId]) -> Result<Vec<NodeId>> 
         };
         return vectors.iter().map(single).collect();
     }
-    // Each with the numbers of those whose lanes it holds, in runs of equal length.
+    // Vectors, and the inputs whose partial results they hold, in runs of equal length.
     let numbers = (0..vectors.len().next_power_of_two()).map(|number| number.min(vectors.len() - 1));
     let mut open: Vec<(NodeId, Vec<usize>)> = numbers.map(|number| (vectors[number], vec![number])).collect();
     while open.len() > 1 {

@@ -1,5 +1,5 @@
-//! Words joined of numbers that are adjacent in memory, as the packed dot product takes them: a vector of words is loaded at
-//! once, in the order of memory, also where the last word of a row has fewer numbers.
+//! Words packed from numbers that are adjacent in memory, the operands of packed dot products: one contiguous load fills a vector of
+//! words, masked where the last word of a row is partial.
 
 use super::address::Address;
 use super::gate::Lane;
@@ -86,21 +86,12 @@ impl Cut {
         let is_word = bits * count == 8 * graph.dtype(node).size() as i64 && (0..).zip(&numbers).all(follows);
         // Other parts of the index may vary irregularly within the tile.
         let is_regular = |&(atom, _): &(NodeId, i64)| self.axes.contains_key(&atom) || !self.has_parts(atom);
-        let gated = loads.iter().any(|&load| graph.sources(load).len() > 1);
-        let alt = gated.then(|| graph.sources(loads[0]).get(1).copied());
-        let fits = match alt {
-            None => true,
-            Some(alt) => {
-                let is_same = |&load: &NodeId| graph.sources(load).get(1).copied() == alt;
-                self.masked && alt.is_some_and(|alt| graph.as_const(alt).is_some()) && loads.iter().all(is_same)
-            }
-        };
-        (is_word && fits && index.terms().iter().all(is_regular)).then_some(Word {
-            loads,
-            buffer,
-            index,
-            alt: alt.flatten(),
-        })
+        let alt = |load: NodeId| graph.sources(load).get(1).copied();
+        let own = alt(loads[0]);
+        let fits = loads.iter().all(|&load| alt(load) == own)
+            && own.is_none_or(|alt| self.masked && graph.as_const(alt).is_some());
+        let is_regular = index.terms().iter().all(is_regular);
+        (is_word && fits && is_regular).then_some(Word { loads, buffer, index, alt: own })
     }
 
     /// A vector of words that are adjacent along an axis; `None` if their gates contain anything but comparisons of sums.
@@ -141,7 +132,7 @@ impl Cut {
     }
 }
 
-/// A Load whose bits, as an unsigned number, are shifted so far.
+/// Matches the bits of a Load, zero-extended and shifted left: the shift, and the Load.
 fn shifted_load(graph: &Graph, node: NodeId) -> Option<(i64, NodeId)> {
     let (shift, value) = match (graph.op(node), graph.sources(node)) {
         (Op::Shl, &[value, count]) => (graph.as_int(count)? as i64, value),
