@@ -1,18 +1,17 @@
 //! Gradients, graph to graph: one sweep from the outputs back, one rule per op.
 //!
-//! Functions must be inlined first, unless they have a gradient of their own. A Detach stops the gradient, and integers
-//! have none.
+//! The gradient of a Function is a Function. A Detach stops the gradient, and integers have none.
 
+mod function;
 mod rules;
 mod scan;
 mod total;
 
 use crate::custom_function;
 use crate::dim::show;
-use crate::function;
 use crate::ops::{movement, reduce};
-use crate::signature::NamedDim;
-use crate::{Arg, Builder, DType, Dim, Error, ErrorKind, Graph, NodeId, Op, Result};
+use crate::{Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
+use function::Functions;
 use total::Cotangents;
 
 /// The gradient of `sum_j sum(output_j * cotangent_j)` for each wanted node; `None` if no output depends on it.
@@ -45,6 +44,7 @@ pub fn gradient_or_none(
         }
     }
     let results = custom_function::results(graph, &live);
+    let mut functions = Functions::default();
     let mut cotangents = Cotangents::new(known);
     for &(output, cotangent) in outputs {
         let (have, want) = (graph.props(cotangent), graph.props(output));
@@ -61,7 +61,7 @@ pub fn gradient_or_none(
             continue;
         }
         if graph.op(node) == Op::Function {
-            own_gradient(graph, node, &connected, &mut cotangents)?;
+            functions.differentiate(graph, node, &connected, &mut cotangents)?;
             continue;
         }
         if let Some(function) = custom_function::of_call(graph, node) {
@@ -111,68 +111,6 @@ pub fn gradient(graph: &mut Graph, outputs: &[(NodeId, NodeId)], wanted: &[NodeI
         })?);
     }
     Ok(gradients)
-}
-
-/// A Function with its own gradient is opaque.
-fn own_gradient(graph: &mut Graph, function: NodeId, connected: &[bool], cotangents: &mut Cotangents) -> Result<()> {
-    let Some(gradients) = function::own_gradient(graph, function) else {
-        return Err(Error::new(ErrorKind::Gradient, "function", "inline Functions before taking a gradient"));
-    };
-    let mut passed: Vec<Option<NodeId>> = vec![];
-    let elements = function::function_values(graph, function);
-    for (number, &element) in (0u32..).zip(&elements) {
-        let get = graph.add(Op::GetTuple, &[function], Arg::Number(number))?;
-        if graph.dtype(element).is_float() {
-            passed.push(cotangents.of(graph, get)?);
-        }
-    }
-    if passed.iter().all(Option::is_none) {
-        return Ok(());
-    }
-    let arguments: Vec<NodeId> = graph.sources(function)[1..].to_vec();
-    let (inputs, dims): (Vec<NodeId>, Vec<NodeId>) =
-        arguments.into_iter().partition(|&argument| graph.dtype(argument) != DType::Index);
-    let mut all = inputs.clone();
-    let shapes = graph.props(function).elements.clone().unwrap_or_default();
-    let floats = shapes.iter().filter(|props| props.dtype.is_float());
-    for (cotangent, props) in passed.into_iter().zip(floats.cloned().collect::<Vec<_>>()) {
-        all.push(match cotangent {
-            Some(cotangent) => cotangent,
-            None => crate::ops::creation::zeros(graph, &props.shape, props.dtype)?,
-        });
-    }
-    all.extend(&dims);
-    let floats: Vec<NodeId> = inputs.into_iter().filter(|&input| graph.dtype(input).is_float()).collect();
-    // An index stands for the absence of a gradient.
-    let is_asked =
-        |(input, gradient): &(NodeId, NodeId)| connected[input.index()] && graph.dtype(*gradient) != DType::Index;
-    let (inputs, gradients): (Vec<NodeId>, Vec<NodeId>) = floats.into_iter().zip(gradients).filter(is_asked).unzip();
-    if gradients.is_empty() {
-        return Ok(());
-    }
-    let contributions = if is_ranged(graph, &gradients, &dims) {
-        let tuple = graph.add(Op::Tuple, &gradients, Arg::None)?;
-        let call = graph.add(Op::Function, &[&[tuple], &all[..]].concat(), Arg::None)?;
-        let numbers = 0..gradients.len() as u32;
-        numbers.map(|number| graph.add(Op::GetTuple, &[call], Arg::Number(number))).collect::<Result<_>>()?
-    } else {
-        let mut body = Graph::new();
-        let gradients = body.import(graph, &gradients, |_, _| Ok(None))?;
-        function::inline(graph, &body, &gradients, &all)?
-    };
-    for (input, contribution) in inputs.into_iter().zip(contributions) {
-        cotangents.add(input, contribution);
-    }
-    Ok(())
-}
-
-/// Whether the gradient is compiled once for all sizes of a dim with bounds: then it is called like the function.
-fn is_ranged(graph: &Graph, gradients: &[NodeId], dims: &[NodeId]) -> bool {
-    let has_bounds = |&node: &NodeId| {
-        let value = graph.props(node).value.as_deref().filter(|_| graph.op(node) == Op::Param);
-        value.is_some_and(|value| value.iter().flat_map(Dim::names).any(|name| name.max < NamedDim::MAX))
-    };
-    dims.iter().all(|&dim| graph.as_int(dim).is_some()) && graph.reachable(gradients).iter().any(has_bounds)
 }
 
 /// Sums over the axes along which `source` was broadcast.

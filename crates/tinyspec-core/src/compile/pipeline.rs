@@ -11,6 +11,7 @@ use crate::cache;
 use crate::compare::Tolerance;
 use crate::custom_function::find;
 use crate::device::Device;
+use crate::lower::functions::Outlined;
 use crate::lower::kernel::Copied;
 use crate::lower::optimize::{Estimate, OptOp, Scheduler, transforms};
 use crate::lower::pass::{self, checked};
@@ -95,13 +96,15 @@ fn linked_over(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>, wanted: 
     }
     let (tensors, roots) = (graph, outputs);
     check_settings()?;
-    let (graph, outputs) = simplified(graph, outputs, device)?;
+    let mut outlined = Outlined::of(graph, outputs, device.target())?;
+    let (mut graph, mut outputs) = simplified(&outlined.graph, &outlined.outputs, device)?;
     let (mut apart, mut failures) = (FxHashSet::default(), Vec::new());
     loop {
         let schedule = rangeify::rangeify_unfused(&graph, &outputs, device.target(), &apart)?;
+        let schedule = outlined.splice(schedule)?;
         let mut schedule = passes::run_on_schedule(passes::SCHEDULE, schedule, wanted)?;
         if profile::shows(Level::Stages) {
-            tinyspec_backends::tell!("{}", schedule.explain(&graph));
+            tinyspec_backends::tell!("{}{}", outlined.explain(), schedule.explain(&graph));
         }
         are_registered(&schedule.graph, &schedule.calls)?;
         match kernels(&schedule, device)? {
@@ -109,6 +112,11 @@ fn linked_over(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>, wanted: 
                 failures.iter().for_each(|failure: &Failure| failure.warn("its sums run in kernels of their own"));
                 let root = commands::of_schedule(&mut schedule, tensors, roots)?;
                 return link(Arc::new(schedule.graph), root, &schedule.calls, &kernels, device);
+            }
+            // A kernel of a Function is cut where it is called.
+            Err(_) if !outlined.is_empty() => {
+                outlined = Outlined::inlined(tensors, roots)?;
+                (graph, outputs) = simplified(&outlined.graph, &outlined.outputs, device)?;
             }
             Err(failed) => {
                 let before = apart.len();

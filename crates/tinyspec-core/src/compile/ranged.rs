@@ -11,7 +11,6 @@ use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use tinyspec_ir::dim::Name;
-use tinyspec_ir::function::inline_all;
 use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, ContentHasher, DType, Dim, Graph, NodeId, Op, Shape};
 
 /// The most plans to keep. Making one is arithmetic alone.
@@ -92,7 +91,6 @@ impl Ranged {
         }
         let results = body.inline(&mut graph, &nodes)?;
         let program = Arc::new(Program::new(graph.clone(), results.clone(), vec![]));
-        let (mut graph, results) = inline_all(graph, results)?;
         let outputs = results.iter().map(|&node| (graph.dtype(node), graph.props(node).shape.clone())).collect();
         let results = own(&mut graph, results)?;
         let linked = pipeline::linked(&graph, &results, device)?;

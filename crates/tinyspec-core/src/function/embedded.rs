@@ -3,13 +3,15 @@
 use super::states::Buffer;
 use super::tracing::Tracing;
 use super::{Body, Function, Prepared, rewritten, without_elements};
+use crate::lazy::MANY_CALLS;
 use crate::nn::Role;
 use crate::tensor::{Element, Scalar, Tensor, become_gradients};
 use crate::{Error, Result};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tinyspec_ir::function::Traced;
+use tinyspec_ir::function::{CallSite, Traced};
 use tinyspec_ir::rewrite::Permission;
 use tinyspec_ir::signature::{Input, Signature};
 use tinyspec_ir::{Arg, Builder, Const, DType, Dim, ErrorKind, Graph, NodeId, Op, Shape};
@@ -264,8 +266,13 @@ impl EmbeddedFunction {
         Ok(all)
     }
 
-    /// The graph with the bodies of its callees and the values of constants.
+    /// The graph with the bodies of its callees and the values of constants. What is called often stays a Function.
     fn resolve(&self, traced: &Traced, constants: &[Const]) -> Result<(Graph, Vec<NodeId>)> {
+        let calls = |site: &CallSite| {
+            let equal = |other: &&CallSite| (other.callee, other.is_gradient) == (site.callee, site.is_gradient);
+            traced.calls.iter().filter(equal).count()
+        };
+        let mut tuples: FxHashMap<(u32, bool), NodeId> = FxHashMap::default();
         Ok(traced.resolve(constants, |graph, site, arguments| {
             let missing = || tinyspec_ir::Error::new(ErrorKind::Verify, self.name, "a callee is missing");
             let callee = self.callees.get(site.callee as usize).ok_or_else(missing)?;
@@ -274,7 +281,16 @@ impl EmbeddedFunction {
                 Error::Graph(error) => error,
                 other => tinyspec_ir::Error::new(ErrorKind::Value, callee.name, other.to_string()),
             })?;
-            function.inline(graph, arguments)
+            // The gradient of a Function needs its sizes.
+            if calls(site) < MANY_CALLS || !function.signature().dims.is_empty() {
+                return function.inline(graph, arguments);
+            }
+            let key = (site.callee, site.is_gradient);
+            let tuple = match tuples.get(&key) {
+                Some(&tuple) => tuple,
+                None => *tuples.entry(key).or_insert(function.body().tuple_in(graph)?),
+            };
+            function.body().call(graph, tuple, arguments)
         })?)
     }
 

@@ -157,7 +157,8 @@ impl Function {
             .at(location)
             .into());
         }
-        let callified = walk.build()?;
+        // The gradient of a Function needs its sizes.
+        let callified = if signature.dims.is_empty() { walk.build()? } else { walk.build_inlined()? };
         Ok(Function::new(signature, Arc::new(Body::new(callified.graph, callified.outputs)))?)
     }
 

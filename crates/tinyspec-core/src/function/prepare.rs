@@ -13,7 +13,6 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 use tinyspec_ir::Device::Many;
 use tinyspec_ir::dim::Name;
-use tinyspec_ir::function::inline_all;
 use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, DType, Dim, ErrorKind, Graph, NodeId, Op, Shape};
 
 /// A [`Function`] planned on one device: for arguments of fixed shapes, or, where dims have bounds, for all sizes of these.
@@ -160,7 +159,6 @@ impl Prepared {
             nodes.push(graph.dim(dim)?);
         }
         let results = function.body.inline(&mut graph, &nodes).map_err(|error| error.at(location))?;
-        let (mut graph, results) = inline_all(graph, results).map_err(|error| error.at(location))?;
         let outputs =
             results.iter().map(|&node| (graph.dtype(node), graph.props(node).shape.clone())).collect::<Vec<_>>();
         let results = own(&mut graph, results)?;

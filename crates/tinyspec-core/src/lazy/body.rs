@@ -28,6 +28,11 @@ pub struct Body {
     fits: OnceLock<Vec<Fit>>,
     /// The result of [`Body::work`].
     work: OnceLock<BodyWork>,
+    /// Whether it is a method of tensors, whose calls are always inlined.
+    is_method: bool,
+    /// If it is a gradient, the bodies that were inlined to derive it. A program that calls it inlines them everywhere, so that the
+    /// forward pass is not computed twice.
+    inlined: Vec<ContentHash>,
 }
 
 /// The cost of computing the results of a body.
@@ -53,7 +58,28 @@ impl Body {
         ranged.dedup();
         let (specialises, derived) = (AtomicBool::new(false), OnceLock::new());
         let (fits, work) = (OnceLock::new(), OnceLock::new());
-        Body { graph, outputs, gradient: None, hash, ranged, specialises, derived, fits, work }
+        let (is_method, inlined) = (false, Vec::new());
+        Body { graph, outputs, gradient: None, hash, ranged, specialises, derived, fits, work, is_method, inlined }
+    }
+
+    /// The body of a method, whose calls are always inlined.
+    pub(crate) fn of_method(self) -> Body {
+        Body { is_method: true, ..self }
+    }
+
+    /// Whether its calls are always inlined.
+    pub(crate) fn is_method(&self) -> bool {
+        self.is_method
+    }
+
+    /// A gradient for which these bodies were inlined.
+    pub(crate) fn derived_by_inlining(self, inlined: Vec<ContentHash>) -> Body {
+        Body { inlined, ..self }
+    }
+
+    /// The bodies that were inlined to derive it.
+    pub(crate) fn inlined(&self) -> &[ContentHash] {
+        &self.inlined
     }
 
     /// The cost of computing its results.
@@ -151,7 +177,7 @@ impl Body {
     /// When [`tinyspec_ir::derive()`] refuses the arguments.
     pub fn inline(&self, graph: &mut Graph, arguments: &[NodeId]) -> Result<Vec<NodeId>> {
         match &self.gradient {
-            Some(gradient) => self.call(gradient, graph, arguments),
+            Some(gradient) => self.call_with(gradient, graph, arguments),
             None => inline(graph, &self.graph, &self.outputs, arguments),
         }
     }
@@ -171,19 +197,40 @@ impl Body {
         // What has no gradient may be needed by what is not asked for.
         let derived = self.derived.get_or_init(|| backward(self, &inputs).ok().map(Box::new));
         match derived {
-            Some(gradient) => self.call(gradient, graph, arguments),
+            Some(gradient) => self.call_with(gradient, graph, arguments),
             None => self.inline(graph, arguments),
         }
     }
 
-    /// The results of a Function with this gradient.
-    fn call(&self, gradient: &Body, graph: &mut Graph, arguments: &[NodeId]) -> Result<Vec<NodeId>> {
+    /// Its results in another graph, and a gradient of its own if it has one, as the first source of a Function.
+    ///
+    /// # Errors
+    /// None for a body that [`tinyspec_ir::derive()`] has accepted.
+    pub(crate) fn tuple_in(&self, graph: &mut Graph) -> Result<NodeId> {
+        self.tuple_with(self.gradient.as_deref(), graph)
+    }
+
+    fn tuple_with(&self, gradient: Option<&Body>, graph: &mut Graph) -> Result<NodeId> {
         let mut elements = graph.import(&self.graph, &self.outputs, |_, _| Ok(None))?;
-        let gradients = graph.import(&gradient.graph, &gradient.outputs, |_, _| Ok(None))?;
-        elements.push(graph.add(Op::Tuple, &gradients, Arg::None)?);
-        let tuple = graph.add(Op::Tuple, &elements, Arg::None)?;
+        if let Some(gradient) = gradient {
+            let gradients = graph.import(&gradient.graph, &gradient.outputs, |_, _| Ok(None))?;
+            elements.push(graph.add(Op::Tuple, &gradients, Arg::None)?);
+        }
+        graph.add(Op::Tuple, &elements, Arg::None)
+    }
+
+    /// The results of a Function whose first source is `tuple`.
+    ///
+    /// # Errors
+    /// When [`tinyspec_ir::derive()`] refuses the arguments.
+    pub(crate) fn call(&self, graph: &mut Graph, tuple: NodeId, arguments: &[NodeId]) -> Result<Vec<NodeId>> {
         let function = graph.add(Op::Function, &[&[tuple], arguments].concat(), Arg::None)?;
         (0..self.outputs.len() as u32).map(|number| graph.add(Op::GetTuple, &[function], Arg::Number(number))).collect()
+    }
+
+    fn call_with(&self, gradient: &Body, graph: &mut Graph, arguments: &[NodeId]) -> Result<Vec<NodeId>> {
+        let tuple = self.tuple_with(Some(gradient), graph)?;
+        self.call(graph, tuple, arguments)
     }
 }
 

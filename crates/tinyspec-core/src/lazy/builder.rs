@@ -182,7 +182,7 @@ impl Builder for LazyBuilder {
             None => {
                 let OwnGradient { body, outputs, backward, gradients } = make()?;
                 let gradient = Arc::new(Body::new(backward, gradients));
-                let tuple = Node::tuple(Arc::new(Body::new(body, outputs).with_gradient(gradient)))?;
+                let tuple = Node::tuple(Arc::new(Body::new(body, outputs).with_gradient(gradient).of_method()))?;
                 known(&TUPLES, |tuples| {
                     if tuples.len() >= KNOWN_TUPLES {
                         tuples.clear();

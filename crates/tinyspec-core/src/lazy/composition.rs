@@ -96,8 +96,8 @@ impl Composition {
                 (None, None) => return Ok(None),
             });
         }
-        let callified = walk.build()?;
-        let tuple = Node::tuple(Arc::new(Body::new(callified.graph, callified.outputs)))?;
+        let callified = walk.build_inlined()?;
+        let tuple = Node::tuple(Arc::new(Body::new(callified.graph, callified.outputs).of_method()))?;
         Ok(Some(Composition { tuple, arguments }))
     }
 

@@ -44,6 +44,7 @@ const LOWER: &[&str] = &[
     "hand_written",
     "optimize",
     "rangeify",
+    "functions",
     "passes",
     "kernel",
     "multiversion",

@@ -44,6 +44,7 @@ mod numbers;
 mod object_cache;
 mod one_element_axes;
 mod online_schedules;
+mod outlined;
 mod pages;
 mod pairs;
 mod processes;

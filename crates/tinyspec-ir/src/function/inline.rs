@@ -1,11 +1,12 @@
 //! Substitution of a Function's Params by its arguments.
 //!
 //! A function with a gradient of its own stays a `Function` in graphs until lowering: its Tuple ends with a Tuple of
-//! gradients, which are functions of the inputs, a cotangent for each float result, and the named dims. [`inline_all`]
-//! inlines the remaining ones.
+//! gradients, which are functions of the inputs, a cotangent for each float result, and the named dims. So does one that
+//! occurs often, which is lowered once. [`inline_all`] inlines the remaining ones.
 
 use crate::{Arg, Builder, Graph, NodeId, Op, Result};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 /// The results of a closed body in another graph, with each Param replaced by an argument.
 ///
@@ -66,9 +67,13 @@ fn copy(
         let new = match replace(graph, node)? {
             Some(new) => new,
             None => {
-                let closed = matches!(body.op(node), Op::Function | Op::Call) as usize;
-                let mut sources = graph.import(body, &body.sources(node)[..closed], |_, _| Ok(None))?;
-                sources.extend(body.sources(node)[closed..].iter().filter_map(|source| map[source.index()]));
+                if let (Op::Function | Op::Call, &[closed, ..]) = (body.op(node), body.sources(node))
+                    && map[closed.index()].is_none()
+                {
+                    map[closed.index()] = Some(graph.import(body, &[closed], |_, _| Ok(None))?[0]);
+                }
+                let sources: SmallVec<[NodeId; 4]> =
+                    body.sources(node).iter().filter_map(|source| map[source.index()]).collect();
                 match is_distinct(node) {
                     true => graph.add_unmerged(body.op(node), &sources, body.arg(node).clone())?,
                     false => graph.add(body.op(node), &sources, body.arg(node).clone())?,
@@ -91,41 +96,72 @@ pub fn inline_all(graph: Graph, roots: Vec<NodeId>) -> Result<(Graph, Vec<NodeId
     let (mut graph, mut roots) = (graph, roots);
     // A body may contain Functions: each round inlines one level.
     while graph.reachable_outside_bodies(&roots).iter().any(|&node| graph.op(node) == Op::Function) {
-        let mut opened = Graph::new();
-        let mut map: Vec<Option<NodeId>> = vec![None; graph.len()];
-        let mut results: Vec<Vec<NodeId>> = vec![vec![]; graph.len()];
-        for node in graph.reachable_outside_bodies(&roots) {
-            let sources: Vec<NodeId> = graph.sources(node).iter().filter_map(|source| map[source.index()]).collect();
-            let new = match (graph.op(node), graph.arg(node)) {
-                (Op::Function, _) => {
-                    let elements = function_values(&graph, node);
-                    // An error inside the body is due to the arguments, so it gets the line of the call.
-                    let inlined =
-                        inline(&mut opened, &graph, &elements, &sources).map_err(|error| graph.located(node, error));
-                    results[node.index()] = inlined?;
-                    // Only GetTuple refers to it, which is replaced by the element.
-                    opened.index(0)
-                }
-                (Op::GetTuple, Arg::Number(number)) if graph.op(graph.source(node, 0)) == Op::Function => {
-                    let results = &results[graph.source(node, 0).index()];
-                    *results.get(*number as usize).unwrap_or_else(|| unreachable!("derive checks the number"))
-                }
-                (Op::Call, arg) => {
-                    let inner = opened.import(&graph, &graph.sources(node)[..1], |_, _| Ok(None))?;
-                    let call = opened.add(Op::Call, &[inner, sources].concat(), arg.clone());
-                    call.map_err(|error| graph.located(node, error))?
-                }
-                (op, arg) => opened.add(op, &sources, arg.clone()).map_err(|error| graph.located(node, error))?,
-            };
-            for location in graph.locations(node) {
-                opened.locate(new, location.clone());
-            }
-            map[node.index()] = Some(new);
-        }
-        roots = roots.iter().filter_map(|root| map[root.index()]).collect();
-        graph = opened;
+        (graph, roots) = inline_where(&graph, &roots, |_| true)?;
     }
     Ok((graph, roots))
+}
+
+/// Inlines the Functions below `roots` for which `is_inlined` holds. Functions inside their bodies stay.
+///
+/// # Errors
+/// As [`inline`].
+pub fn inline_where(
+    graph: &Graph,
+    roots: &[NodeId],
+    is_inlined: impl Fn(NodeId) -> bool,
+) -> Result<(Graph, Vec<NodeId>)> {
+    replace_functions(graph, roots, |opened, node, arguments| {
+        let results = || inline(opened, graph, &function_values(graph, node), arguments);
+        is_inlined(node).then(results).transpose()
+    })
+}
+
+/// Replaces Functions below `roots`: `replace` gets the new graph, a Function of the old one and its new arguments, and gives the new
+/// results, or `None` if the Function stays.
+///
+/// # Errors
+/// Those of `replace`, with the line of the call, and what [`crate::derive()`] refuses after a replacement.
+pub fn replace_functions(
+    graph: &Graph,
+    roots: &[NodeId],
+    mut replace: impl FnMut(&mut Graph, NodeId, &[NodeId]) -> Result<Option<Vec<NodeId>>>,
+) -> Result<(Graph, Vec<NodeId>)> {
+    let mut opened = Graph::new();
+    let mut map: Vec<Option<NodeId>> = vec![None; graph.len()];
+    let mut results: Vec<Option<Vec<NodeId>>> = vec![None; graph.len()];
+    let mut bodies: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    for node in graph.reachable_outside_bodies(roots) {
+        let sources: Vec<NodeId> = graph.sources(node).iter().filter_map(|source| map[source.index()]).collect();
+        if graph.op(node) == Op::Function {
+            // An error inside the body is due to the arguments, so it gets the line of the call.
+            let replaced = replace(&mut opened, node, &sources).map_err(|error| graph.located(node, error))?;
+            results[node.index()] = replaced;
+        }
+        let new = match (graph.op(node), graph.arg(node)) {
+            // Only GetTuple refers to it, which is replaced by the result.
+            (Op::Function, _) if results[node.index()].is_some() => opened.index(0),
+            (Op::GetTuple, Arg::Number(number)) if let Some(results) = &results[graph.source(node, 0).index()] => {
+                *results.get(*number as usize).unwrap_or_else(|| unreachable!("derive checks the number"))
+            }
+            (op @ (Op::Function | Op::Call), arg) => {
+                let body = graph.source(node, 0);
+                let body = match bodies.get(&body) {
+                    Some(&known) => known,
+                    // A body is closed.
+                    None => *bodies.entry(body).or_insert(opened.import(graph, &[body], |_, _| Ok(None))?[0]),
+                };
+                let call = opened.add(op, &[&[body], &sources[..]].concat(), arg.clone());
+                call.map_err(|error| graph.located(node, error))?
+            }
+            (op, arg) => opened.add(op, &sources, arg.clone()).map_err(|error| graph.located(node, error))?,
+        };
+        for location in graph.locations(node) {
+            opened.locate(new, location.clone());
+        }
+        map[node.index()] = Some(new);
+    }
+    let roots = roots.iter().filter_map(|root| map[root.index()]).collect();
+    Ok((opened, roots))
 }
 
 /// The values of a Function's Tuple, which may be followed by a Tuple with its own gradient.

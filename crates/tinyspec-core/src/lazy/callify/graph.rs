@@ -1,14 +1,16 @@
 //! The graph of a walk: for its values, for a history, or opened for gradients.
 
-use super::{Entry, Walk, called};
-use crate::lazy::{Identity, Node, Opening, Program, moved};
-use rustc_hash::FxHashMap;
+use super::{Entry, Positions, Walk, called};
+use crate::lazy::{Body, Identity, Node, Opening, Program, moved};
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use tinyspec_ir::{AddrSpace, Arg, Builder, Graph, NodeId, Op, Props, Result};
+use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, Device, Graph, NodeId, Op, Props, Result};
 
 /// The approximate growth of a graph by its gradients.
 const WITH_GRADIENTS: usize = 3;
+/// The least number of calls of a body that stay Functions, which are differentiated and lowered once.
+pub(crate) const MANY_CALLS: usize = 4;
 
 /// The stateless graph of a walk.
 pub(crate) struct Callified {
@@ -35,6 +37,8 @@ pub(crate) struct Opened {
     pub numbers: Vec<NodeId>,
     /// Whether it calls a function that is compiled once for all sizes.
     pub has_ranged: bool,
+    /// The bodies whose calls were inlined.
+    pub inlined: Vec<ContentHash>,
 }
 
 /// Which nodes of a walk are nodes of their own in its graph.
@@ -48,11 +52,20 @@ enum Apart<'a> {
 }
 
 impl Walk {
-    /// The graph of the walk.
+    /// The graph of the walk. What is called often is a Function.
     pub fn build(&self) -> Result<Callified> {
+        self.build_with(&self.staying(&[]))
+    }
+
+    /// As [`Walk::build`], where only Functions with a gradient of their own stay.
+    pub fn build_inlined(&self) -> Result<Callified> {
+        self.build_with(&FxHashSet::default())
+    }
+
+    fn build_with(&self, staying: &FxHashSet<ContentHash>) -> Result<Callified> {
         let mut graph = Graph::new();
         graph.reserve(self.entries.len());
-        let nodes = self.add_to(&mut graph, Apart::Nothing)?;
+        let nodes = self.add_to(&mut graph, Apart::Nothing, staying)?;
         Ok(Callified { outputs: self.outputs(&nodes), graph })
     }
 
@@ -60,7 +73,7 @@ impl Walk {
     pub fn program(&self) -> Result<Program> {
         let mut graph = Graph::new();
         graph.reserve(self.entries.len());
-        let nodes = self.add_to(&mut graph, Apart::Floats)?;
+        let nodes = self.add_to(&mut graph, Apart::Floats, &FxHashSet::default())?;
         Ok(Program::new(graph, self.outputs(&nodes), nodes))
     }
 
@@ -69,24 +82,60 @@ impl Walk {
         let mut graph = Graph::new();
         graph.reserve(WITH_GRADIENTS * self.entries.len());
         let mut opening = Opening::new(wanted, self.leaf_count);
-        let nodes = self.add_to(&mut graph, Apart::Tensors(&mut opening, &self.flows()))?;
+        let staying = self.staying(self.roots.get(1..).unwrap_or_default());
+        let nodes = self.add_to(&mut graph, Apart::Tensors(&mut opening, &self.flows()), &staying)?;
         // An inlined Function has no node of its own.
         let entries = nodes.iter().zip(&self.entries).filter(|(_, entry)| entry.node.op != Op::Function);
         let mut origins: FxHashMap<NodeId, Arc<Node>> = opening.origins.into_iter().collect();
         origins.extend(entries.map(|(&node, entry)| (node, entry.node.clone())));
         let Opening { copies, gone, numbers, has_ranged, .. } = opening;
         let (copies, outputs) = (copies.into_iter().collect(), self.outputs(&nodes));
-        Ok(Opened { outputs, entries: nodes, graph, origins, copies, gone, numbers, has_ranged })
+        let inlined = self.functions().map(|(_, body)| body.hash()).filter(|hash| !staying.contains(hash)).collect();
+        Ok(Opened { outputs, entries: nodes, graph, origins, copies, gone, numbers, has_ranged, inlined })
+    }
+
+    /// The calls of functions other than methods, and their bodies.
+    fn functions(&self) -> impl Iterator<Item = (&Entry, Arc<Body>)> {
+        self.entries.iter().filter_map(|entry| {
+            let body = called(&entry.node).filter(|body| !body.is_method())?;
+            Some((entry, body))
+        })
+    }
+
+    /// The bodies whose calls stay Functions, since there are many of them. Gradients of the entries `wanted` will be taken: a sum of
+    /// products, one for each call, becomes one product if the calls are inlined, as those of a recurrent cell.
+    fn staying(&self, wanted: &[u32]) -> FxHashSet<ContentHash> {
+        let mut calls: FxHashMap<ContentHash, (usize, Positions)> = FxHashMap::default();
+        let mut inlined: FxHashSet<ContentHash> = FxHashSet::default();
+        for (entry, body) in self.functions() {
+            inlined.extend(body.inlined());
+            let is_many = matches!(entry.node.device(), Some(Device::Many(_)));
+            let (count, met) = calls.entry(body.hash()).or_default();
+            *count += 1;
+            let mut passed: Positions =
+                entry.sources.iter().copied().filter(|source| wanted.contains(source)).collect();
+            let is_shared = passed.iter().any(|source| met.contains(source));
+            if is_many || is_shared || !body.ranged().is_empty() {
+                inlined.insert(body.hash());
+            }
+            met.append(&mut passed);
+        }
+        let stays = |(hash, (count, _)): (ContentHash, (usize, Positions))| {
+            (count >= MANY_CALLS && !inlined.contains(&hash)).then_some(hash)
+        };
+        calls.into_iter().filter_map(stays).collect()
     }
 
     fn outputs(&self, nodes: &[NodeId]) -> Vec<NodeId> {
         self.roots.iter().map(|&root| nodes[root as usize]).collect()
     }
 
-    fn add_to(&self, graph: &mut Graph, mut apart: Apart) -> Result<Vec<NodeId>> {
+    /// Calls of the bodies `staying` are Functions.
+    fn add_to(&self, graph: &mut Graph, mut apart: Apart, staying: &FxHashSet<ContentHash>) -> Result<Vec<NodeId>> {
         let mut nodes: Vec<NodeId> = Vec::with_capacity(self.entries.len());
         // The results of each inlined Function, keyed by its position.
         let mut results: FxHashMap<u32, Vec<NodeId>> = FxHashMap::default();
+        let mut tuples: FxHashMap<ContentHash, NodeId> = FxHashMap::default();
         for (position, entry) in self.entries.iter().enumerate() {
             let Entry { node, sources, leaf, is_moved, .. } = entry;
             let of = |position: u32| nodes[position as usize];
@@ -126,8 +175,17 @@ impl Walk {
                 (Op::After, ..) if sources.len() == 1 => standing(graph, of(sources[0]))?,
                 (Op::Function, ..) => {
                     let arguments: Vec<NodeId> = sources.iter().map(|&source| of(source)).collect();
+                    let body = called(node);
+                    if let Some(body) = body.as_ref().filter(|body| staying.contains(&body.hash()))
+                        && !tuples.contains_key(&body.hash())
+                    {
+                        tuples.insert(body.hash(), body.tuple_in(graph)?);
+                    }
                     let first = graph.len();
-                    let elements = match (called(node), &mut apart) {
+                    let elements = match (body, &mut apart) {
+                        (Some(body), _) if staying.contains(&body.hash()) => {
+                            body.call(graph, tuples[&body.hash()], &arguments)
+                        }
                         (Some(body), Apart::Tensors(opening, _)) => {
                             opening.has_ranged |= !body.ranged().is_empty();
                             body.open(graph, &arguments)

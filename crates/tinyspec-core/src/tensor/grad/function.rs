@@ -8,6 +8,7 @@ use crate::kept::Kept;
 use crate::lazy::callify::param;
 use crate::lazy::{Body, LazyBuilder, Node, is_moved, window};
 use crate::tensor::Tensor;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::{Arc, LazyLock};
 use tinyspec_ir::{Builder, ContentHash, Graph, NodeId, Op};
@@ -63,7 +64,7 @@ impl Gradients {
         let forward = &opened.graph;
         let mut body = Graph::new();
         let mut new = vec![NodeId(0); forward.len()];
-        let mut arguments = Vec::new();
+        let (mut arguments, mut bodies) = (Vec::new(), FxHashMap::default());
         for node in forward.reachable_until(&outputs, |node| positions.contains_key(&node)) {
             let (op, sources) = (forward.op(node), forward.sources(node));
             new[node.index()] = match positions.get(&node) {
@@ -79,8 +80,13 @@ impl Gradients {
                 None => {
                     let mut sources: SmallVec<[NodeId; 4]> = sources.iter().map(|source| new[source.index()]).collect();
                     if matches!(op, Op::Function | Op::Call) {
-                        // A body is closed.
-                        sources[0] = body.import(forward, &forward.sources(node)[..1], |_, _| Ok(None))?[0];
+                        let of_call = forward.source(node, 0);
+                        sources[0] = match bodies.get(&of_call) {
+                            Some(&known) => known,
+                            // A body is closed.
+                            None => body.import(forward, &[of_call], |_, _| Ok(None))?[0],
+                        };
+                        bodies.insert(of_call, sources[0]);
                     }
                     body.add(op, &sources, forward.arg(node).clone())?
                 }
@@ -94,7 +100,7 @@ impl Gradients {
         let gradients = found.into_iter().map(|found| found.and_then(gradient)).collect();
         let bytes = body.bytes() as u64;
         let outputs = outputs.into_iter().map(|output| new[output.index()]).collect();
-        let tuple = Node::tuple(Arc::new(Body::new(body, outputs)))?;
+        let tuple = Node::tuple(Arc::new(Body::new(body, outputs).derived_by_inlining(opened.inlined)))?;
         Ok((Gradients { tuple, arguments, gradients }, bytes))
     }
 
