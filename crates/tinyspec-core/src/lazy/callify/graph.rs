@@ -1,6 +1,6 @@
 //! The graph of a walk: for its values, for a history, or opened for gradients.
 
-use super::{Entry, Positions, Walk, called};
+use super::{Entry, Walk, called};
 use crate::lazy::{Body, Identity, Node, Opening, Program, moved};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -54,7 +54,7 @@ enum Apart<'a> {
 impl Walk {
     /// The graph of the walk. What is called often is a Function.
     pub fn build(&self) -> Result<Callified> {
-        self.build_with(&self.staying(&[]))
+        self.build_with(&self.staying([]))
     }
 
     /// As [`Walk::build`], where only Functions with a gradient of their own stay.
@@ -73,7 +73,10 @@ impl Walk {
     pub fn program(&self) -> Result<Program> {
         let mut graph = Graph::new();
         graph.reserve(self.entries.len());
-        let nodes = self.add_to(&mut graph, Apart::Floats, &FxHashSet::default())?;
+        // Gradients of any input may be wanted later.
+        let is_input = |entry: &Entry| entry.leaf.is_some() && entry.node.props.dtype.is_float();
+        let inputs = (0..).zip(&self.entries).filter(|(_, entry)| is_input(entry)).map(|(position, _)| position);
+        let nodes = self.add_to(&mut graph, Apart::Floats, &self.staying(inputs))?;
         Ok(Program::new(graph, self.outputs(&nodes), nodes))
     }
 
@@ -82,7 +85,7 @@ impl Walk {
         let mut graph = Graph::new();
         graph.reserve(WITH_GRADIENTS * self.entries.len());
         let mut opening = Opening::new(wanted, self.leaf_count);
-        let staying = self.staying(self.roots.get(1..).unwrap_or_default());
+        let staying = self.staying(self.roots.iter().skip(1).copied());
         let nodes = self.add_to(&mut graph, Apart::Tensors(&mut opening, &self.flows()), &staying)?;
         // An inlined Function has no node of its own.
         let entries = nodes.iter().zip(&self.entries).filter(|(_, entry)| entry.node.op != Op::Function);
@@ -104,23 +107,24 @@ impl Walk {
 
     /// The bodies whose calls stay Functions, since there are many of them. Gradients of the entries `wanted` will be taken: a sum of
     /// products, one for each call, becomes one product if the calls are inlined, as those of a recurrent cell.
-    fn staying(&self, wanted: &[u32]) -> FxHashSet<ContentHash> {
-        let mut calls: FxHashMap<ContentHash, (usize, Positions)> = FxHashMap::default();
+    fn staying(&self, wanted: impl IntoIterator<Item = u32>) -> FxHashSet<ContentHash> {
+        let mut calls: FxHashMap<ContentHash, (usize, FxHashSet<u32>)> = FxHashMap::default();
         let mut inlined: FxHashSet<ContentHash> = FxHashSet::default();
+        let wanted: FxHashSet<u32> = wanted.into_iter().collect();
         for (entry, body) in self.functions() {
             inlined.extend(body.inlined());
             let is_many = matches!(entry.node.device(), Some(Device::Many(_)));
+            let inputs = entry.sources.iter().flat_map(|&source| &self.entries[source as usize].node.props.shape);
+            let is_sized = inputs.into_iter().all(|dim| dim.as_const().is_some());
             let (count, met) = calls.entry(body.hash()).or_default();
             *count += 1;
-            let mut passed: Positions =
-                entry.sources.iter().copied().filter(|source| wanted.contains(source)).collect();
-            let is_shared = passed.iter().any(|source| met.contains(source));
-            if is_many || is_shared || !body.ranged().is_empty() {
+            let mut passed = entry.sources.iter().filter(|source| wanted.contains(source));
+            let is_shared = passed.any(|&source| !met.insert(source));
+            if is_many || is_shared || !is_sized || !body.ranged().is_empty() {
                 inlined.insert(body.hash());
             }
-            met.append(&mut passed);
         }
-        let stays = |(hash, (count, _)): (ContentHash, (usize, Positions))| {
+        let stays = |(hash, (count, _)): (ContentHash, (usize, _))| {
             (count >= MANY_CALLS && !inlined.contains(&hash)).then_some(hash)
         };
         calls.into_iter().filter_map(stays).collect()
