@@ -34,6 +34,7 @@ pub mod signature;
 pub mod special;
 pub mod text;
 pub mod verify;
+mod views;
 pub mod words;
 
 pub use arg::{AddrSpace, Arg, Axes, AxisType, Const, Device};

@@ -2,6 +2,7 @@
 
 use crate::masks::repeated;
 use crate::ops::{self, arithmetic, creation, elementwise, movement, slope, trigonometry};
+use crate::views::{self, View};
 use crate::{AddrSpace, Arg, Axes, Builder, Const, DType, Dim, Error, ErrorKind, Graph, NodeId, Op, Result, Shape};
 use smallvec::{SmallVec, smallvec};
 use std::f64::consts::LN_2;
@@ -131,7 +132,7 @@ pub(super) fn apply(
         }
         // Its Call is differentiated once for all of its results.
         (Op::After, &[_, call, _]) if crate::custom_function::of_call(graph, call).is_some() => smallvec![],
-        (Op::After, [buffer, deps @ ..]) => assigned(graph, *buffer, deps, g)?,
+        (Op::After, _) => assigned(graph, node, g)?,
         (Op::GetTuple, &[tuple]) => match (graph.op(tuple), &arg) {
             (Op::Tuple, Arg::Number(number)) => {
                 graph.sources(tuple).get(*number as usize).map(|&element| (element, g)).into_iter().collect()
@@ -340,26 +341,45 @@ fn both(graph: &mut Graph, mask: Option<NodeId>, condition: NodeId) -> Result<No
 }
 
 /// The gradient goes to the stored values, that of the last store first, and to the buffer's old contents only where
-/// gates leave them.
-fn assigned(graph: &mut Graph, buffer: NodeId, deps: &[NodeId], g: NodeId) -> Result<Contributions> {
-    let (mut contributions, mut left) = (Contributions::new(), g);
-    for &dep in deps.iter().rev() {
-        if graph.op(dep) != Op::Store || graph.source(dep, 0) != buffer {
-            continue;
-        }
-        match *graph.sources(dep) {
+/// gates and views leave them.
+fn assigned(graph: &mut Graph, node: NodeId, g: NodeId) -> Result<Contributions> {
+    let view = |graph: &Graph, node: NodeId| {
+        View::of(graph, node).or_else(|op| refuse(Op::Store, &format!("cannot write through {}", graph.op(op))))
+    };
+    let stores = views::stores(graph, node).unwrap_or_default();
+    let seen = view(graph, graph.source(node, 0))?;
+    let zero = scalar(graph, g, 0.0);
+    let mut left = g;
+    if !seen.is_whole() {
+        let shape = graph.props(seen.base).shape.clone();
+        let zeros = movement::expand(graph, zero, &shape)?;
+        left = seen.written(graph, zeros, g)?;
+    }
+    let mut contributions = Contributions::new();
+    for store in stores.into_iter().rev() {
+        let target = view(graph, graph.source(store, 0))?;
+        let stored = target.read(graph, left)?;
+        match *graph.sources(store) {
             [_, value, gate] => {
-                let zero = scalar(graph, g, 0.0);
-                contributions.push((value, graph.alu(Op::Where, &[gate, left, zero])?));
-                left = graph.alu(Op::Where, &[gate, zero, left])?;
+                contributions.push((value, graph.alu(Op::Where, &[gate, stored, zero])?));
+                let kept = graph.alu(Op::Where, &[gate, zero, stored])?;
+                left = target.written(graph, left, kept)?;
             }
             _ => {
-                contributions.push((graph.source(dep, 1), left));
-                return Ok(contributions);
+                contributions.push((graph.source(store, 1), stored));
+                if target.is_whole() {
+                    return Ok(contributions);
+                }
+                left = target.written(graph, left, zero)?;
             }
         }
+        // An earlier state takes the rest.
+        if target.state(graph, seen.base, seen.base) != seen.base {
+            contributions.push((target.base, left));
+            return Ok(contributions);
+        }
     }
-    contributions.push((buffer, left));
+    contributions.push((seen.base, left));
     Ok(contributions)
 }
 

@@ -3,6 +3,7 @@
 use super::refuse;
 use crate::custom_function;
 use crate::dim::{broadcast, show};
+use crate::views::View;
 use crate::{Arg, Builder, Category, Graph, NodeId, Op, Result};
 
 /// Checks a tensor graph, as users and traces build it.
@@ -20,6 +21,15 @@ pub fn tensor(graph: &Graph, roots: &[NodeId]) -> Result<()> {
             (Op::Reduce, Arg::Reduce { axes, .. }) if axes.is_empty() => return refuse(node, "reduces no axis"),
             (Op::Store, _) => {
                 let [place, others @ ..] = graph.sources(node) else { continue };
+                if let Err(through) = View::of(graph, *place) {
+                    let why = match graph.op(through) {
+                        Op::Expand => "repeats elements: store to the tensor before it".to_string(),
+                        op => {
+                            format!("is no view that takes values: store to the tensor before the {op}, under a gate")
+                        }
+                    };
+                    return refuse(node, &format!("stores through %{}, which {why}", through.0));
+                }
                 let shape = &graph.props(*place).shape;
                 let fits =
                     |&other: &NodeId| broadcast(shape, &graph.props(other).shape).is_some_and(|both| both == *shape);

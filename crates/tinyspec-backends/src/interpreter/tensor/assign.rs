@@ -3,7 +3,7 @@
 use super::Frame;
 use crate::interpreter::array::{Array, apply, element_count, value_error};
 use std::rc::Rc;
-use tinyspec_ir::{Arg, Category, DType, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, Category, DType, NodeId, Op, Result};
 
 impl Frame<'_> {
     pub(super) fn after(&self, node: NodeId) -> Result<Rc<Array>> {
@@ -87,7 +87,9 @@ impl Frame<'_> {
         let mut positions = Array::new(DType::U64, &shape, (1..=element_count(&shape)? as u64).collect())?;
         for node in chain.into_iter().rev() {
             let op = self.graph.op(node);
-            if matches!(op, Op::Bitcast | Op::Replicated) {
+            let count = |node: NodeId| self.graph.props(node).element_count();
+            let repeats = op == Op::Expand && count(node) != count(self.graph.source(node, 0));
+            if repeats || matches!(op, Op::Bitcast | Op::Replicated) {
                 return Err(value_error("store", format!("cannot write through {op}")));
             }
             let others = self.graph.sources(node)[1..].iter().map(|&source| self.array(source));

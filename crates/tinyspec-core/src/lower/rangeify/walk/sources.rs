@@ -200,7 +200,7 @@ fn assigned(graph: &Graph, node: NodeId) -> Result<NodeId> {
             _ => {
                 let message = format!("waits for {}, which no kernel can contain", graph.op(effect));
                 return Err(Error::new(ErrorKind::Unsupported, Op::After.name(), message)
-                    .help("an assignment stores a whole value of the buffer's shape"));
+                    .help("an assignment stores to a buffer, or to a view of one that has each element once"));
             }
         }
     }
