@@ -4,6 +4,7 @@
 //! to a node: which ops a stage allows, that Ranges are used only inside their loops, and that effects are ordered.
 
 pub mod access;
+mod arena;
 mod arithmetic;
 mod barriers;
 mod bounds;
@@ -20,6 +21,7 @@ mod schedule;
 mod tensor;
 mod threads;
 
+pub use arena::{Placed, Temporary, arena};
 pub use barriers::barriers;
 pub use commands::commands;
 pub use hand_written::hand_written;

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use tinyspec_backends::{CommandBuffer, Launch};
 use tinyspec_ir::commands::{self, base};
 use tinyspec_ir::custom_function;
+use tinyspec_ir::verify::{self, Placed, Temporary};
 use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Graph, NodeId, Op};
 
 /// Trips that estimates assume of a loop that a named dim bounds.
@@ -28,6 +29,7 @@ enum Source {
     Output(u32),
     /// A temporary, from the step that writes it to the last that reads it.
     Temporary {
+        of: Temporary,
         first: usize,
         last: usize,
     },
@@ -122,7 +124,7 @@ impl Buffers {
             (Op::Binary, Arg::Bytes(data)) => Source::Constant(data.to_vec()),
             _ => match self.results.get(&buffer) {
                 Some(&number) => Source::Output(number),
-                None => Source::Temporary { first: step, last: step },
+                None => Source::Temporary { of: Temporary::Buffer(buffer), first: step, last: step },
             },
         };
         let position = self.push(Buffer { source, bytes: bytes(graph, buffer), dtype: graph.dtype(buffer) });
@@ -183,7 +185,7 @@ impl Linked {
             // What its kernels pass to each other.
             let arguments = own.len();
             for &bytes in kernels.iter().flat_map(|kernel| &kernel.temporaries) {
-                let source = Source::Temporary { first: step, last: step };
+                let source = Source::Temporary { of: Temporary::Within(step), first: step, last: step };
                 own.push(buffers.push(Buffer { source, bytes: Dim::from(bytes as i64), dtype: DType::U8 }));
             }
             let custom = match custom_function::of_call(&graph, call) {
@@ -248,6 +250,9 @@ impl Linked {
         let sizes = self.buffers.iter().map(|buffer| size(&buffer.bytes, value)).collect::<Result<Vec<usize>>>()?;
         let mut constants = Vec::new();
         let (mut table, arena_bytes) = self.table(&sizes, &mut constants)?;
+        if cfg!(debug_assertions) || profile::verifies() {
+            self.verify_arena(&table, &sizes, arena_bytes, value)?;
+        }
         let (mut launches, mut steps) = (Vec::with_capacity(self.calls.len()), Vec::with_capacity(self.calls.len()));
         let mut ranges = Vec::with_capacity(self.calls.len());
         let mut custom_steps = Vec::new();
@@ -323,7 +328,7 @@ impl Linked {
     /// Where each buffer comes from, and the size of the arena that contains the temporaries.
     fn table(&self, sizes: &[usize], constants: &mut Vec<Arc<Storage>>) -> Result<(Vec<Place>, usize)> {
         let lives = self.buffers.iter().zip(sizes).filter_map(|(buffer, &bytes)| match buffer.source {
-            Source::Temporary { first, last } => Some(Lifetime { first, last, bytes }),
+            Source::Temporary { first, last, .. } => Some(Lifetime { first, last, bytes }),
             _ => None,
         });
         let (offsets, arena_bytes) = plan::arena(&lives.collect::<Vec<_>>());
@@ -338,6 +343,26 @@ impl Linked {
             })
         };
         Ok((self.buffers.iter().map(place).collect::<Result<_>>()?, arena_bytes))
+    }
+
+    fn verify_arena(
+        &self,
+        table: &[Place],
+        sizes: &[usize],
+        bytes: usize,
+        value: &impl Fn(u32) -> Option<Dim>,
+    ) -> Result<()> {
+        let placed = self.buffers.iter().zip(table).zip(sizes).filter_map(|((buffer, place), size)| {
+            match (&buffer.source, place) {
+                (&Source::Temporary { of, .. }, &Place::Arena(start)) => {
+                    Some(Placed { of, bytes: start..start + size })
+                }
+                _ => None,
+            }
+        });
+        let placed: Vec<Placed> = placed.collect();
+        let help = "this is a mistake of the compiler, found after the plan of its memory";
+        Ok(verify::arena(&self.graph, self.root, &placed, bytes, value).map_err(|error| error.help(help))?)
     }
 
     fn constant(&self, constants: &mut Vec<Arc<Storage>>, data: &[u8]) -> Result<Place> {

@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod activations;
+mod arenas;
 mod assembled;
 mod assignments;
 mod attention;

@@ -58,6 +58,10 @@ fn slots(stage: &str, graph: &Graph, calls: &[NodeId]) -> Result<()> {
             while matches!(graph.op(node), Op::Shrink | Op::Reshape)
                 || graph.op(node) == Op::Bitcast && is_renamed(node)
             {
+                let offset = |node: NodeId| graph.props(graph.source(node, 1)).value.as_deref()?.first()?.as_const();
+                if graph.op(node) == Op::Shrink && offset(node).is_none() {
+                    return refuse(stage, graph, call, "its argument is a part that begins at no number");
+                }
                 node = graph.source(node, 0);
             }
             let Some(buffer) = leaf(graph, node).filter(|&buffer| buffer == node) else {
