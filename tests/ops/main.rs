@@ -4,6 +4,7 @@
 mod buffers;
 mod gates;
 mod rows;
+mod stages;
 
 use rows::{Form, ROWS, Row};
 use std::collections::BTreeSet;

@@ -12,7 +12,8 @@ mod ranged;
 mod stored;
 
 pub(crate) use compared::{Compared, ComparedBuffer};
-pub(crate) use pipeline::{load, planned, programs};
+pub(crate) use linked::Linked;
+pub(crate) use pipeline::{check_form, linear, load, planned, programs};
 pub(crate) use plan::{CustomStep, Place, Plan};
 pub(crate) use program::{Contents, Rendered};
 pub(crate) use ranged::{Ranged, own};

@@ -14,7 +14,7 @@ use crate::device::Device;
 use crate::lower::functions::Outlined;
 use crate::lower::kernel::Copied;
 use crate::lower::optimize::{Estimate, OptOp, Scheduler, transforms};
-use crate::lower::pass::{self, checked};
+use crate::lower::pass::{self, Form, checked};
 use crate::lower::rangeify::{self, Costs, Donation, HandWritten, KernelCall, Schedule};
 use crate::lower::{kernel, loops, multiversion, passes};
 use crate::profile::{self, Level};
@@ -224,6 +224,41 @@ pub(crate) fn programs(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) 
         }
     }
     Ok(programs)
+}
+
+/// Checks that a kernel which is no Linear has the form of some stage.
+///
+/// # Errors
+/// What is wrong with it in range form.
+pub(crate) fn check_form(graph: &Graph, sink: NodeId) -> Result<()> {
+    let help = "a Program is a Program, a Linear, or a kernel as a stage leaves it";
+    kernel::forms(graph, sink).map(drop).map_err(|error| error.help(help).into())
+}
+
+/// The Linear of a kernel that was written down before it was linearised, for a device.
+///
+/// # Errors
+/// Where a stage refuses the kernel.
+pub(crate) fn linear(graph: &Graph, sink: NodeId, device: &Arc<Device>) -> Result<(Graph, NodeId)> {
+    check_settings()?;
+    let mut own = Graph::new();
+    let sink = own.import(graph, &[sink], |_, _| Ok(None))?[0];
+    let name = profile::Facts::of(&own, sink).name;
+    let by = |form: Form| -> Result<LinearKernel> {
+        if form == Form::Ranges && kernel::is_unscheduled(&own, sink) {
+            let staged = staged(&own, sink, None, device, Copies::Own).map_err(Unlowered::into_error)?;
+            let kernel = staged.into_iter().next_back().map(|staged| staged.kernel);
+            return kernel.ok_or_else(|| Error::refused(ErrorKind::Verify, Op::Program.name(), "it has no kernel"));
+        }
+        Ok(kernel::resumed(own.clone(), sink, form, &name, device.target())?)
+    };
+    let forms = kernel::forms(&own, sink)?;
+    let kernel = forms[1..].iter().fold(by(forms[0]), |done, &form| match done {
+        Ok(kernel) => Ok(kernel),
+        // The error of the earliest form says best what is wrong.
+        Err(error) => by(form).map_err(|_| error),
+    })?;
+    Ok((kernel.graph, kernel.linear))
 }
 
 /// The kernels that one kernel in range form was divided into, in order.

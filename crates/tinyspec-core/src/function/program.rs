@@ -6,13 +6,14 @@ use crate::execute::shards;
 use crate::lazy::{Node, Walk};
 use crate::tensor::{Tensor, apply_many};
 use crate::{Error, Result};
+use rustc_hash::FxHashMap;
 use std::fmt;
 use std::panic::Location;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tinyspec_ir::function::inline_all;
 use tinyspec_ir::kernel::WrittenKernel;
-use tinyspec_ir::{Arg, Builder, DType, Device, ErrorKind, Graph, NodeId, Op, text, verify};
+use tinyspec_ir::{Arg, Builder, DType, Device, ErrorKind, Graph, NodeId, Op, commands, text, verify};
 
 /// A compiled kernel, `Program(Linear, Source, Binary)`: its instructions, the compiler's input, and the machine code.
 ///
@@ -26,7 +27,8 @@ use tinyspec_ir::{Arg, Builder, DType, Device, ErrorKind, Graph, NodeId, Op, tex
 /// ```
 ///
 /// [`Display`](fmt::Display) gives the text form. [Parsing](FromStr) it gives the same program, which may run once the
-/// caller [vouches](Program::vouched) for it. A Linear can be parsed, too: it is a program that is not compiled yet.
+/// caller [vouches](Program::vouched) for it. A Linear can be parsed, too: it is a program that is not compiled yet; and a Sink,
+/// such as `TINYSPEC_DEBUG=5` prints after each stage: it is lowered from its form on, for the device of its buffers.
 #[derive(Clone)]
 pub struct Program {
     name: String,
@@ -37,7 +39,11 @@ pub struct Program {
     graph: Graph,
     root: NodeId,
     origin: Origin,
+    /// If its root is a Sink: what it is lowered to, by device.
+    lowered: Arc<Mutex<Lowered>>,
 }
+
+type Lowered = FxHashMap<Arc<str>, (Graph, NodeId)>;
 
 /// Whether a program can be trusted.
 #[derive(Clone)]
@@ -107,12 +113,21 @@ impl Program {
         outputs: Option<usize>,
         origin: Origin,
     ) -> Result<Program> {
-        let linear = Contents::of(&graph, root)?.linear;
-        verify::linear(&graph, linear)?;
+        let kernel = match graph.op(root) {
+            Op::Sink => {
+                compile::check_form(&graph, root)?;
+                root
+            }
+            _ => {
+                let linear = Contents::of(&graph, root)?.linear;
+                verify::linear(&graph, linear)?;
+                linear
+            }
+        };
         let refuse = |message: &str| Err(Error::refused(ErrorKind::Verify, Op::Program.name(), message));
         let mut params: Vec<Option<(DType, i64)>> = vec![None; buffers];
         let mut written: Vec<bool> = vec![false; buffers];
-        for node in graph.reachable(&[linear]) {
+        for node in graph.reachable(&[kernel]) {
             match (graph.op(node), graph.arg(node)) {
                 (Op::Param, Arg::Param { dtype: DType::Index, .. }) => {
                     return refuse("has named dims whose values are not known");
@@ -146,7 +161,7 @@ impl Program {
         if written.iter().skip(outputs).any(|&written| written) {
             return refuse("the buffers that it writes come first");
         }
-        Ok(Program { name, outputs, buffers: params, graph, root, origin })
+        Ok(Program { name, outputs, buffers: params, graph, root, origin, lowered: Arc::default() })
     }
 
     /// The graph that holds its nodes.
@@ -207,6 +222,17 @@ impl Program {
         }
     }
 
+    /// The Linear of a Sink for a device.
+    fn lowered(&self, there: &Arc<str>) -> Result<(Graph, NodeId)> {
+        let mut lowered = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lowered.get(there) {
+            return Ok(known.clone());
+        }
+        let kernel = compile::linear(&self.graph, self.root, &device(there)?)?;
+        lowered.insert(there.clone(), kernel.clone());
+        Ok(kernel)
+    }
+
     /// The body of a Call with these buffers.
     fn kernel(&self, written: usize, inputs: &[&Tensor]) -> Result<WrittenKernel> {
         let refuse = |kind, message: String| Err(Error::refused(kind, Op::Program.name(), message));
@@ -237,9 +263,15 @@ impl Program {
             }
             None => default_device()?.name().into(),
         };
-        let root = if *there == **own { self.root } else { Contents::of(&self.graph, self.root)?.linear };
-        let mut graph = Graph::new();
-        let sink = graph.import(&self.graph, &[root], |_, _| Ok(None))?[0];
+        let (graph, sink) = match self.graph.op(self.root) {
+            Op::Sink => self.lowered(&there)?,
+            _ => {
+                let root = if *there == **own { self.root } else { Contents::of(&self.graph, self.root)?.linear };
+                let mut graph = Graph::new();
+                let sink = graph.import(&self.graph, &[root], |_, _| Ok(None))?[0];
+                (graph, sink)
+            }
+        };
         let buffers = (0..self.buffers.len()).map(|number| format!("buffer {number}")).collect();
         Ok(WrittenKernel { name: self.name.clone(), outputs: self.outputs, buffers, vouched: true, graph, sink })
     }
@@ -265,6 +297,8 @@ impl FromStr for Program {
         let &[root] = roots.as_slice() else {
             return Err(Error::refused(ErrorKind::Parse, Op::Program.name(), "the text has one root, the program"));
         };
-        Program::new(Op::Program.name().into(), graph, root, 0, None, Origin::Text)
+        // The buffers that a kernel writes come first.
+        let outputs = (graph.op(root) == Op::Sink).then(|| commands::outputs(&graph, root));
+        Program::new(Op::Program.name().into(), graph, root, 0, outputs, Origin::Text)
     }
 }

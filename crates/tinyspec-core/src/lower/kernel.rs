@@ -2,7 +2,7 @@
 //! passes, and its part of Plan. Verifiers run in between in debug builds and under `TINYSPEC_VERIFY=1`.
 
 use super::optimize::{CopyKernel, Scheduled, Scheduler, Space, scatter};
-use super::pass::{self, Observe, checked};
+use super::pass::{self, Form, Observe, Pass, checked};
 use super::rangeify::HandWritten;
 use super::{hand_written, live, loops, passes, plan};
 use smallvec::SmallVec;
@@ -185,6 +185,51 @@ pub(crate) fn finish_ordered(
 }
 
 fn finish_observed(
+    graph: Graph,
+    sink: NodeId,
+    name: &str,
+    target: &Target,
+    observe: &mut Observe,
+) -> Result<LinearKernel> {
+    finish_by(passes::LOWERING, graph, sink, name, target, observe)
+}
+
+/// The forms that a kernel may have which is not a Linear yet, the earliest first: a later pass may leave what is also in an
+/// earlier form.
+///
+/// # Errors
+/// When it has none: what is wrong with it in range form.
+pub(crate) fn forms(graph: &Graph, sink: NodeId) -> Result<SmallVec<[Form; 3]>> {
+    let has_specials = graph.reachable(&[sink]).iter().any(|&node| graph.op(node) == Op::Special);
+    let first = if has_specials { Form::Threads } else { Form::Ranges };
+    let all = [first, Form::Tiles, Form::Machine].into_iter();
+    let forms: SmallVec<[Form; 3]> = all.filter(|form| form.verify(graph, sink).is_ok()).collect();
+    match forms.is_empty() {
+        true => first.verify(graph, sink).map(|()| forms),
+        false => Ok(forms),
+    }
+}
+
+/// Whether no schedule has been applied to a kernel in range form.
+pub(crate) fn is_unscheduled(graph: &Graph, sink: NodeId) -> bool {
+    let is_plain = |&node: &NodeId| match graph.arg(node) {
+        Arg::Range { axis, .. } => matches!(axis, AxisType::Loop | AxisType::Reduce),
+        _ => true,
+    };
+    !is_ordered(graph, sink) && graph.reachable(&[sink]).iter().all(is_plain)
+}
+
+/// Lowers a kernel to which a schedule has been applied, from a form on that it has.
+///
+/// # Errors
+/// When a pass refuses it, or it exceeds the limits of a launch.
+pub(crate) fn resumed(graph: Graph, sink: NodeId, form: Form, name: &str, target: &Target) -> Result<LinearKernel> {
+    let first = passes::LOWERING.iter().position(|pass| pass.requires == form).unwrap_or_default();
+    admitted(finish_by(&passes::LOWERING[first..], graph, sink, name, target, &mut |_, _, _| {})?, target)
+}
+
+fn finish_by(
+    passes: &'static [Pass],
     mut graph: Graph,
     sink: NodeId,
     name: &str,
@@ -192,7 +237,7 @@ fn finish_observed(
     observe: &mut Observe,
 ) -> Result<LinearKernel> {
     let params = params(&graph, sink);
-    let linear = pass::run(passes::LOWERING, &mut graph, sink, target, observe)?;
+    let linear = pass::run(passes, &mut graph, sink, target, observe)?;
     let (local_offsets, scratch_bytes) = plan::locals(&graph, linear);
     Ok(LinearKernel {
         hand_written: None,
