@@ -2,7 +2,7 @@
 
 use tinyspec::function::named;
 use tinyspec::prelude::*;
-use tinyspec::{Dim, ErrorKind, Function, Spec, grad, realize_all};
+use tinyspec::{Dim, ErrorKind, Function, Prepared, Spec, grad, realize_all};
 
 #[function(bounds(B: 1..=128))]
 fn layer<B>(x: &Tensor<f32, B, 4>, w: &Tensor<f32, 4, 2>) -> Tensor<f32, B, 2> {
@@ -84,6 +84,84 @@ fn a_dim_without_bounds_stays_as_it_was_prepared() -> Result<()> {
     let lazy = sums.call(&[&Tensor::ones([7, 4])])[0].clone();
     assert_eq!(lazy.shape(), [Dim::from(7)]);
     assert_eq!(lazy.to_vec::<f32>()?, [4.0; 7]);
+    Ok(())
+}
+
+/// What a prepared call prints.
+fn read(run: &Prepared) -> Result<Prepared> {
+    let text = run.to_string();
+    let read: Prepared = text.parse()?;
+    assert_eq!(read.to_string(), text);
+    // SAFETY: a prepared call printed it.
+    Ok(unsafe { read.vouched() })
+}
+
+#[test]
+fn a_command_buffer_with_named_dims_runs_from_its_text() -> Result<()> {
+    let _alone = crate::alone();
+    for device in ["interpreter", "cpu", "simt"] {
+        let place = |x: Tensor| x.to(device);
+        let w = place(Tensor::from_slice(&[1f32, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, -1.0], [4, 2]));
+        let run = read(&layer::FUNCTION.prepare(&[&place(ramp(3)), &w])?)?;
+        let mut out = run.outputs()?;
+        for rows in [3, 1, 128, 50, 3] {
+            let x = place(ramp(rows));
+            run.call(&mut out, &[&x, &w])?;
+            assert_eq!(out[0].sizes()?, [rows, 2], "{device}");
+            assert_eq!(out[0].to_vec::<f32>()?, x.matmul(&w).relu().to_vec::<f32>()?, "{rows} rows on {device}");
+        }
+        let error = run.call(&mut out, &[&place(ramp(129)), &w]).expect_err("128 rows at most").to_string();
+        assert!(error.contains("axis 0 of `argument 0` is 129") && error.contains("goes from 1 to 128"), "{error}");
+        assert!(error.contains("calls.rs:"), "{error}");
+        // Sums of sums, in several kernels with temporaries; one argument is not used, another size is fixed.
+        let (rows, columns) = (named(0, 64), named(1, i64::from(i32::MAX)));
+        let specs =
+            [Spec::new(DType::F32, [rows.clone() * 2, columns.clone()]), Spec::new(DType::F32, [rows, columns])];
+        let scaled = Function::trace(&specs, |x| {
+            let shares = x[0].softmax(0).contiguous();
+            vec![shares.sum([1], false), &shares * 2.0]
+        })?;
+        let run = read(&scaled.prepare(&[&place(Tensor::ones([4, 3])), &place(Tensor::ones([2, 3]))])?)?;
+        let mut out = run.outputs()?;
+        for rows in [2, 5, 1] {
+            let x = place((Tensor::arange(6 * rows as i64) * 0.25).cast(DType::F32).reshape([2 * rows, 3]));
+            run.call(&mut out, &[&x, &place(Tensor::ones([rows, 3]))])?;
+            let expected = scaled.call(&[&x, &place(Tensor::ones([rows, 3]))]);
+            for (found, expected) in out.iter().zip(&expected) {
+                assert_eq!(found.sizes()?, expected.sizes()?);
+                let (found, expected) = (found.to_vec::<f32>()?, expected.to_vec::<f32>()?);
+                assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-6), "{found:?} {expected:?}");
+            }
+        }
+        let error = run.call(&mut out, &[&place(Tensor::ones([4, 3])), &place(Tensor::ones([1, 3]))]);
+        assert!(error.expect_err("2 is not 1").to_string().contains("must be"), "{device}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_dim_that_no_size_gives_is_refused() -> Result<()> {
+    // Of the product of two dims neither is known.
+    let error = "
+        %0 = stack()
+        %1 = const[index 1]
+        %2 = const[index 9]
+        %3 = param[1 index](%0, %1, %2)
+        %4 = param[2 index](%0, %1, %2)
+        %5 = mul(%3, %4)
+        %6 = stack(%5)
+        %7 = param[0 f32 global](%6)
+        %8 = buffer[0 f32 global](%6)
+        %9 = linear()
+        %10 = after(%8, %9)
+        %11 = tuple(%10)
+        return %11, %7
+    "
+    .parse::<Prepared>()
+    .expect_err("two dims of one size")
+    .to_string();
+    assert!(error.contains("command buffer: the sizes of its arguments do not give named dim 1"), "{error}");
+    assert!(error.contains("help: return a Param behind the Tuple"), "{error}");
     Ok(())
 }
 

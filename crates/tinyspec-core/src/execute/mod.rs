@@ -12,3 +12,5 @@ pub use crate::error::{Held, MemoryReport, Mismatch};
 pub use crate::kept::limit_plans;
 pub(crate) use overwrite::settled_walk;
 pub(crate) use run::{key_for, plan_for, realize, run};
+pub(crate) use shards::{Input, Move, Output, Run, Stage, stages};
+pub(crate) use together::together;

@@ -15,7 +15,7 @@ fn team(threads: usize) -> Option<Arc<Team>> {
 ///
 /// # Errors
 /// The error of the lowest number. If one fails, others may have been done.
-pub(super) fn together(count: usize, work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
+pub(crate) fn together(count: usize, work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
     let failure: Mutex<Option<(usize, Error)>> = Mutex::new(None);
     let one = |number: usize| {
         if let Err(error) = work(number) {

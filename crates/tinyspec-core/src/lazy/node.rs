@@ -177,6 +177,14 @@ impl Node {
         Ok(Node::data(Op::Buffer, arg, props, State::Realised(storage, None), location))
     }
 
+    /// A node that is its parts on a tuple of devices.
+    pub fn sharded(shards: Shards, devices: &Device, dtype: DType, shape: &Shape) -> Result<Arc<Node>> {
+        let arg = Arg::Buffer { slot: 0, dtype, device: Some(devices.clone()), addrspace: AddrSpace::Global };
+        let stack = Props { dtype: DType::Index, value: Some(shape.clone()), ..Props::void() };
+        let props = Props { axis: shards.axis, ..derive(Op::Buffer, &arg, &[&stack])? };
+        Ok(Node::data(Op::Buffer, arg, props, State::Sharded(shards, None), None))
+    }
+
     /// A node with a value, equal to no other.
     fn data(op: Op, arg: Arg, props: Props, state: State, location: Option<&'static Location<'static>>) -> Arc<Node> {
         let age = Node::next_age();

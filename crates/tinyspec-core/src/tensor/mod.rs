@@ -78,6 +78,11 @@ impl Tensor {
         Tensor(Inner::Node(Handle::of_tensor(node)))
     }
 
+    /// A handle of a part of a value on several devices, which is no tensor of the program.
+    pub(crate) fn of_part(node: Arc<Node>) -> Tensor {
+        Tensor(Inner::Node(Handle::new(node)))
+    }
+
     pub(crate) fn failed(error: impl Into<Error>) -> Tensor {
         Tensor(Inner::Failed(Arc::new(error.into())))
     }

@@ -2,7 +2,7 @@
 
 use tinyspec_core::nn::{Adagrad, Adam, Lamb, Optimizer, RmsProp, Sgd};
 use tinyspec_core::tensor::collectives::{allgather, allreduce, broadcast, gather, reduce, reduce_scatter, scatter};
-use tinyspec_core::{Program, Result, Tensor, grad, realize_all};
+use tinyspec_core::{Function, Prepared, Program, Result, Spec, Tensor, grad, realize_all};
 use tinyspec_ir::DType;
 
 const TWO: [&str; 2] = ["interpreter:0", "interpreter:1"];
@@ -225,9 +225,6 @@ fn what_is_of_one_device_refuses_tuples() {
     let double = double.unwrap();
     let x = numbers(&[4, 6]).to(TWO);
     assert_eq!(values(&double.call(&[&x])[0]), values(&(numbers(&[4, 6]) * 2.0)));
-    let error = double.prepare(&[&x]).unwrap_err().to_string();
-    assert!(error.contains("prepare: argument 0 is on [\"interpreter:0\", \"interpreter:1\"]"), "{error}");
-    assert!(error.contains("devices.rs:") && error.contains("help: call the function without preparing it"), "{error}");
     // A call that was prepared for one device says the same of its arguments, computed or not.
     let one = numbers(&[4, 6]);
     let run = double.prepare(&[&one]).unwrap();
@@ -237,6 +234,232 @@ fn what_is_of_one_device_refuses_tuples() {
         assert!(error.contains("is on [\"interpreter:0\", \"interpreter:1\"], the call was prepared for"), "{error}");
         assert!(error.contains("devices.rs") && error.contains("help: `x.to("), "{error}");
     }
+}
+
+type Body = fn(&[Tensor]) -> Vec<Tensor>;
+
+/// A replay gives what a call gives, cut in the same way.
+#[test]
+fn prepared_calls_on_a_tuple_are_those_of_the_function() -> Result<()> {
+    let bodies: [(&str, Body); 9] = [
+        ("elementwise", |x| vec![(&x[0] * 2.0 + &x[1]).exp()]),
+        ("a sum across devices", |x| vec![x[0].sum(0, false), x[0].sum(1, false)]),
+        ("softmax and its sum", |x| vec![x[0].softmax(0) + x[1].softmax(1), x[0].sum([0, 1], false)]),
+        ("an exchange", |x| vec![&x[0].transpose(0, 1).reshape([6, 4]) * &x[1].transpose(0, 1)]),
+        ("sums after sums", |x| {
+            let mean = x[0].mean(0, true);
+            let deviation = (&x[0] - &mean).square().mean(0, true);
+            vec![(&x[0] - mean) / (&deviation + 1.0).sqrt(), deviation]
+        }),
+        ("windows", |x| vec![x[0].at(1..3), x[0].roll([1], [0]), x[0].flip([0]), x[0].pad([1, 0], [6, 6], 0.0)]),
+        ("one device among all", |x| {
+            let first = x[0].to(TWO[0]);
+            let total = first.sum(0, false) * 3.0;
+            vec![broadcast(&total, TWO) + &x[1], total, first.to(TWO) * 0.5]
+        }),
+        ("arguments as they are", |x| vec![x[0].clone(), x[1].reshape([2, 12]), x[0].clone()]),
+        ("constants", |x| vec![Tensor::arange(6).cast(DType::F32), &x[0] + Tensor::arange(6).cast(DType::F32)]),
+    ];
+    let cases = [(numbers(&[4, 6]), numbers(&[4, 6]) * -0.5), (numbers(&[4, 6]) * 0.25, numbers(&[4, 6]) + 1.0)];
+    for (what, body) in bodies {
+        let specs = [Spec::new(DType::F32, [4, 6]), Spec::new(DType::F32, [4, 6])];
+        for replicates in [false, true] {
+            let place = |(x, y): &(Tensor, Tensor)| (x.to(TWO), if replicates { broadcast(y, TWO) } else { y.to(TWO) });
+            let function = Function::trace(&specs, body)?;
+            let (x, y) = place(&cases[0]);
+            let run = function.prepare(&[&x, &y])?;
+            let mut out = run.outputs()?;
+            for (number, case) in cases.iter().chain(&cases).enumerate() {
+                let (x, y) = place(case);
+                run.call(&mut out, &[&x, &y]).unwrap_or_else(|error| panic!("{what}: {error}"));
+                let expected = body(&[x, y]);
+                for (position, (found, expected)) in out.iter().zip(&expected).enumerate() {
+                    assert_eq!(found.shape(), expected.shape(), "{what}, result {position}");
+                    assert_eq!(values(found), values(expected), "{what}, result {position} of call {number}");
+                    if let Some(device) = expected.device() {
+                        assert_eq!(found.device(), Some(device), "{what}, result {position}");
+                    }
+                    assert_eq!(found.axis(), expected.axis(), "{what}, result {position}");
+                    assert_eq!(values(&(found + 0.0)), values(expected), "{what}, result {position} used again");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn prepared_calls_on_a_tuple_keep_what_others_hold() -> Result<()> {
+    let function = Function::trace(&[Spec::new(DType::F32, [4]), Spec::new(DType::F32, ())], |x| vec![&x[0] * &x[1]])?;
+    let x = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0], [4]).to(TWO);
+    let factor = |value: f32| Tensor::from_slice(&[value], ());
+    let run = function.prepare(&[&x, &factor(1.0)])?;
+    let mut out = run.outputs()?;
+    run.call(&mut out, &[&x, &factor(2.0)])?;
+    let (held, lazy) = (out[0].clone(), &out[0] + 1.0);
+    run.call(&mut out, &[&x, &factor(10.0)])?;
+    assert_eq!(values(&out[0]), [10.0, 20.0, 30.0, 40.0]);
+    assert_eq!(values(&held), [2.0, 4.0, 6.0, 8.0]);
+    assert_eq!(values(&lazy), [3.0, 5.0, 7.0, 9.0]);
+    // A result may be an argument of the next call.
+    let last = out[0].clone();
+    run.call(&mut out, &[&last, &factor(0.5)])?;
+    assert_eq!(values(&out[0]), [5.0, 10.0, 15.0, 20.0]);
+    Ok(())
+}
+
+#[test]
+fn prepared_states_on_a_tuple() -> Result<()> {
+    let function = Function::trace(&[Spec::new(DType::F32, [4]), Spec::new(DType::F32, [4])], |x| {
+        let next = &x[0] + &x[1];
+        vec![next.clone(), next.sum(0, false)]
+    })?;
+    let (state, step) = (Tensor::zeros([4]).to(TWO), Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0], [4]).to(TWO));
+    let run = function.prepare(&[&state, &step])?.in_place(&[(0, 0)])?;
+    let mut out = run.outputs()?;
+    out[0] = state.clone();
+    let mut kept = Vec::new();
+    for count in 1..=5 {
+        run.call(&mut out, &[&step])?;
+        assert_eq!(values(&out[0]), [1.0, 2.0, 3.0, 4.0].map(|step| step * count as f32));
+        assert_eq!(values(&out[1]), [10.0 * count as f32]);
+        if count == 2 {
+            kept.push(out[0].clone());
+        }
+    }
+    assert_eq!(values(&kept[0]), [2.0, 4.0, 6.0, 8.0]);
+    assert_eq!(values(&state), [0.0; 4]);
+    let error = function.prepare(&[&state, &step])?.in_place(&[(1, 0)]).unwrap_err().to_string();
+    assert!(error.contains("result 1 is f32 [] on each of") && error.contains("cut along axis 0"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn prepared_calls_on_a_tuple_refuse_other_arguments() -> Result<()> {
+    let function = Function::trace(&[Spec::new(DType::F32, [4, 6])], |x| vec![&x[0] * 2.0])?;
+    let x = numbers(&[4, 6]);
+    let run = function.prepare(&[&x.to(TWO)])?;
+    let along = x.transpose(0, 1).to(TWO).transpose(0, 1);
+    for (other, what) in [
+        (
+            x.clone(),
+            "f32 [4, 6] on interpreter:0, the call was prepared for f32 [4, 6] on [\"interpreter:0\", \"interpreter:1\"], cut along axis 0",
+        ),
+        (x.to(FOUR), "\"interpreter:3\"], cut along axis 0, the call"),
+        (along, "cut along axis 1, the call was"),
+        (broadcast(&x, TWO), "is f32 [4, 6] on each of [\"interpreter:0\""),
+        (numbers(&[4, 8]).to(TWO), "is f32 [4, 8] on [\"interpreter:0\""),
+        (x.cast(DType::F64).to(TWO), "is f64 [4, 6]"),
+    ] {
+        let error = run.call(&mut run.outputs()?, &[&other]).unwrap_err().to_string();
+        assert!(error.contains("call: argument 0") && error.contains(what), "{error}");
+        assert!(error.contains("devices.rs:") && error.contains("help: "), "{error}");
+    }
+    let error = run.call(&mut [], &[]).unwrap_err().to_string();
+    assert!(error.contains("takes 1 tensors and gives 1, found 0 and 0"), "{error}");
+    // To another tuple nothing moves between kernels of one plan.
+    let moving = Function::trace(&[Spec::new(DType::F32, [4, 6])], |x| vec![x[0].to(FOUR)])?;
+    let error = moving.prepare(&[&x.to(TWO)]).unwrap_err().to_string();
+    assert!(error.contains("to: a value is on") && error.contains("help: call the function"), "{error}");
+    Ok(())
+}
+
+/// Each device's command buffer is one that can be read again.
+#[test]
+fn prepared_calls_on_a_tuple_print() -> Result<()> {
+    let function = Function::trace(&[Spec::new(DType::F32, [4, 6])], |x| vec![x[0].sum(0, false)])?;
+    let run = function.prepare(&[&numbers(&[4, 6]).to(TWO)])?;
+    let text = run.to_string();
+    assert!(text.contains("moves to interpreter:0"), "{text}");
+    assert!(format!("{run:?}").contains("cut along axis 0"), "{run:?}");
+    let error = text.parse::<Prepared>().unwrap_err().to_string();
+    assert!(error.contains("are read one by one"), "{error}");
+    let mut part = String::new();
+    for line in text.lines() {
+        part += &format!("{line}\n");
+        if line.starts_with("return") {
+            std::mem::take(&mut part).parse::<Prepared>()?;
+        }
+    }
+    Ok(())
+}
+
+/// A tensor on a tuple of devices that text names: what is stored there, and what of it is read.
+#[test]
+fn a_buffer_on_a_tuple_is_one_node() -> Result<()> {
+    let text = "
+        %0 = const[index 4]
+        %1 = const[index 6]
+        %2 = stack(%0, %1)
+        %3 = buffer[0 f32 @(\"interpreter:0\" \"interpreter:1\") global](%2)
+        %4 = const[f32 2.0]
+        %5 = store(%3, %4)
+        %6 = after(%3, %5)
+        %7 = const[index 2]
+        %8 = const[index 1]
+        %9 = stack(%8, %8)
+        %10 = stack(%7, %7)
+        %11 = shrink(%6, %9, %10)
+        %12 = param[0 f32 @(\"interpreter:0\" \"interpreter:1\") global](%10)
+        %13 = store(%11, %12)
+        %14 = after(%6, %13)
+        %15 = reduce[add 0](%14)
+        return %14, %15, %6
+    ";
+    let function: Function = text.parse()?;
+    assert_eq!(function.to_string().parse::<Function>()?.to_string(), function.to_string());
+    let x = Tensor::from_slice(&[5f32, 6.0, 7.0, 8.0], [2, 2]).to(TWO);
+    let mut expected = [2f32; 24];
+    (expected[7], expected[8], expected[13], expected[14]) = (5.0, 6.0, 7.0, 8.0);
+    let sums = [8.0, 16.0, 18.0, 8.0, 8.0, 8.0];
+    let check = |results: &[Tensor], what: &str| {
+        assert_eq!(values(&results[0]), expected, "{what}");
+        assert_eq!(values(&results[1]), sums, "{what}");
+        assert_eq!(values(&results[2]), [2.0; 24], "{what}");
+        assert_eq!((results[0].axis(), results[1].axis()), (Some(0), None), "{what}");
+        assert_eq!(results[0].device(), x.device(), "{what}");
+    };
+    let results = function.call(&[&x]);
+    realize_all(&results.iter().collect::<Vec<_>>())?;
+    check(&results, "a call");
+    let run = function.prepare(&[&x])?;
+    let mut out = run.outputs()?;
+    run.call(&mut out, &[&x])?;
+    check(&out, "a prepared call");
+    // Without arguments.
+    let alone: Function = text
+        .replace("%12 = param[0 f32 @(\"interpreter:0\" \"interpreter:1\") global](%10)", "%12 = const[f32 7.0]")
+        .parse()?;
+    let results = alone.call(&[]);
+    assert_eq!(values(&results[0])[7..9], [7.0, 7.0]);
+    // Text of a buffer that does not divide, and one on devices that there are not.
+    let uneven = alone.to_string().replace("%0 = const[index 4]", "%0 = const[index 5]");
+    let error = uneven.parse::<Function>()?.call(&[])[0].realize().map(drop).unwrap_err().to_string();
+    assert!(error.contains("axis 0 of [5, 6] does not divide into 2 equal parts"), "{error}");
+    let unknown = alone.to_string().replace("interpreter:1", "nowhere:1");
+    let error = unknown.parse::<Function>()?.call(&[])[0].realize().map(drop).unwrap_err().to_string();
+    assert!(error.contains("nowhere:1"), "{error}");
+    Ok(())
+}
+
+/// A state keeps its elements where gates are false, on several devices as on one.
+#[test]
+fn stores_under_gates_on_a_tuple() -> Result<()> {
+    let text = "
+        %0 = const[index 4]
+        %1 = stack(%0)
+        %2 = param[0 f32](%1)
+        %3 = param[1 bool](%1)
+        %4 = const[f32 9.0]
+        %5 = store(%2, %4, %3)
+        %6 = after(%2, %5)
+        return %6
+    ";
+    let function: Function = text.parse()?;
+    let x = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0], [4]).to(TWO);
+    let gate = Tensor::from_slice(&[true, false, false, true], [4]).to(TWO);
+    assert_eq!(values(&function.call(&[&x, &gate])[0]), [9.0, 2.0, 3.0, 9.0]);
+    Ok(())
 }
 
 /// The kernels of each device in turn, which are the same where its part is like the others'.

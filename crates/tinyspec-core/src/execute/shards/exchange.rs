@@ -11,10 +11,10 @@ impl Spread<'_> {
     pub fn fit(&mut self, value: &Value, shape: &Shape, axis: Option<usize>) -> Result<Vec<NodeId>> {
         // All devices need a value that is broadcast along the axis.
         let axis = axis.filter(|&axis| shape.get(axis).is_some_and(|dim| !dim.is(1)));
-        let length = |axis: usize| shape[axis].as_const();
+        let length = |axis: usize| shape.get(axis)?.as_const();
         let each = 0..self.names.len();
         match (value, axis) {
-            (Value::Anywhere(node), None) => Ok(vec![*node; self.names.len()]),
+            (Value::One(node), None) => Ok(vec![*node; self.names.len()]),
             (Value::Parts { axis: own, parts }, axis) if *own == axis => Ok(parts.clone()),
             (_, Some(axis)) => match length(axis) {
                 Some(length) => each.map(|number| self.part(value, axis, length, number)).collect(),
@@ -32,7 +32,7 @@ impl Spread<'_> {
         let count = self.names.len();
         let span = cut::span(length, number, count);
         match value {
-            Value::Anywhere(node) => self.narrow(*node, axis, span),
+            Value::One(node) => self.narrow(*node, axis, span),
             Value::Parts { axis: None, parts } => self.narrow(parts[number], axis, span),
             // An all-to-all exchange.
             Value::Parts { axis: Some(own), parts } => {
@@ -57,7 +57,7 @@ impl Spread<'_> {
         number: usize,
     ) -> Result<NodeId> {
         let parts = match value {
-            Value::Anywhere(node) => return self.narrow(*node, axis, wanted),
+            Value::One(node) => return self.narrow(*node, axis, wanted),
             Value::Parts { axis: Some(cut), parts } if *cut == axis => parts,
             Value::Parts { parts, .. } => return self.narrow(parts[number], axis, wanted),
         };

@@ -7,8 +7,10 @@ mod moves;
 mod reduce;
 mod rules;
 mod spread;
+mod stages;
 
 pub(super) use moves::{move_to_device, on_device};
+pub(crate) use stages::{Input, Move, Output, Run, Stage, stages};
 
 use super::run::realize_part;
 use crate::Result;

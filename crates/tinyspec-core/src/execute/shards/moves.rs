@@ -57,26 +57,31 @@ pub(in crate::execute) fn on_device(
 /// The whole value, lazily, on the device `name`.
 fn joined(shards: &Shards, name: &Arc<str>, node: &Node) -> Result<Arc<Node>> {
     let mut builder = LazyBuilder::at(node.location);
-    // Without an axis any part will do, preferably one that need not move.
-    let parts = match shards.axis {
-        Some(_) => &shards.parts[..],
-        None => {
-            let here = |part: &&Arc<Node>| part.device() == Some(&DeviceId::Single(name.clone()));
-            let part = shards.parts.iter().find(here).or(shards.parts.first());
-            part.map(std::slice::from_ref).unwrap_or_default()
-        }
-    };
-    let parts = parts.iter().map(|part| moved(&mut builder, part, name)).collect::<Result<Vec<_>>>()?;
-    let whole = match (&parts[..], shards.axis) {
-        ([part], _) => *part,
-        (parts, axis) => movement::cat(&mut builder, parts, axis.unwrap_or_default().into())?,
-    };
+    let parts: Vec<NodeId> = shards.parts.iter().map(|part| builder.import(part.clone())).collect();
+    let whole = joined_on(&mut builder, &parts, shards.axis.map(|axis| axis as usize), name)?;
     Ok(builder.node(whole))
 }
 
-fn moved(builder: &mut LazyBuilder, part: &Arc<Node>, name: &Arc<str>) -> Result<NodeId> {
-    let part = builder.import(part.clone());
-    Ok(on(builder, part, name)?)
+/// The whole of a value with these parts, on the device `name`.
+pub(super) fn joined_on(
+    builder: &mut LazyBuilder,
+    parts: &[NodeId],
+    axis: Option<usize>,
+    name: &Arc<str>,
+) -> tinyspec_ir::Result<NodeId> {
+    // Without an axis any part will do, preferably one that need not move.
+    let parts = match axis {
+        Some(_) => parts,
+        None => {
+            let here = |part: &&NodeId| builder.props(**part).device == Some(DeviceId::Single(name.clone()));
+            parts.iter().find(here).or(parts.first()).map(std::slice::from_ref).unwrap_or_default()
+        }
+    };
+    let parts = parts.iter().map(|&part| on(builder, part, name)).collect::<tinyspec_ir::Result<Vec<_>>>()?;
+    match &parts[..] {
+        [part] => Ok(*part),
+        parts => movement::cat(builder, parts, axis.unwrap_or_default() as i64),
+    }
 }
 
 /// A lazy value on the device `name`.

@@ -11,7 +11,7 @@ impl Spread<'_> {
     pub fn reduce(&mut self, value: &Value, op: Op, axes: &Axes) -> Result<Value> {
         let arg = Arg::Reduce { op, axes: axes.clone() };
         let (cut, sources) = match value {
-            Value::Anywhere(node) => return Ok(Value::Anywhere(self.builder.add(Op::Reduce, &[*node], arg)?)),
+            Value::One(node) => return Ok(Value::One(self.builder.add(Op::Reduce, &[*node], arg)?)),
             Value::Parts { axis, parts } => (*axis, parts.clone()),
         };
         let parts = sources

@@ -2,6 +2,7 @@
 //! part of the result, and what the device computes. ("axis" under "Derived Properties" of the spec.)
 
 use super::spread::{Spread, Value};
+use std::sync::Arc;
 use tinyspec_ir::ops::movement;
 use tinyspec_ir::{Arg, Axes, Builder, Device, Error, ErrorKind, NodeId, Op, Props, Result, Shape, cut};
 
@@ -12,11 +13,20 @@ impl Spread<'_> {
         let (op, arg, props) = (graph.op(node), graph.arg(node), graph.props(node));
         let sources = graph.sources(node);
         let values: Vec<Value> = sources.iter().map(|source| self.values[source].clone()).collect();
-        if let Arg::Load { device: Some(Device::Many(_)), .. } = arg {
-            return self.scattered(&values[0], &props.shape);
+        if let (Op::Buffer, Some(Device::Many(names))) = (op, &props.device) {
+            return self.buffer(arg, &props.shape, names);
         }
-        if values.iter().all(|value| matches!(value, Value::Anywhere(_))) {
-            return self.anywhere(op, arg, &values);
+        match (arg, values.first()) {
+            (Arg::Load { device: Some(Device::Many(names)), .. }, Some(value)) => {
+                return self.scattered(value, &props.shape, names);
+            }
+            (Arg::Load { device: Some(Device::Single(name)), .. }, Some(Value::Parts { axis, parts })) => {
+                return Ok(Value::One(super::moves::joined_on(&mut self.builder, parts, *axis, name)?));
+            }
+            _ => {}
+        }
+        if values.iter().all(|value| matches!(value, Value::One(_))) {
+            return self.on_one(op, arg, &values);
         }
         let shapes: Vec<&Props> = sources.iter().map(|&source| graph.props(source)).collect();
         let cuts: Vec<Option<u32>> = values.iter().map(|value| value.axis().map(|axis| axis as u32)).collect();
@@ -25,6 +35,17 @@ impl Spread<'_> {
             (Op::Reduce, Arg::Reduce { op, axes }) if sources.len() == 1 => self.reduce(&values[0], *op, axes),
             (Op::Replicated, Arg::Number(number)) => self.replicated(&values[0], *number as usize, &props.shape),
             (Op::Pad | Op::Shrink | Op::Flip, _) => self.window(op, arg, &values[0], &shapes, &props.shape, axis),
+            // Whole values are stored, so that a state is the last one, cut as the buffer is.
+            (Op::Store, _) => {
+                let shape = &shapes[0].shape;
+                let parts = self.fit(&values[1], shape, axis)?;
+                self.on_each(axis, |spread, number| {
+                    super::moves::on(&mut spread.builder, parts[number], &spread.names[number])
+                })
+            }
+            (Op::After, _) if sources[1..].iter().all(|&effect| graph.op(effect) == Op::Store) => {
+                Ok(values[values.len() - 1].clone())
+            }
             (Op::Reshape, _) => {
                 let from = &shapes[0].shape;
                 let kept = |own| cut::through_reshape(from, own, &props.shape, self.names.len());
@@ -61,12 +82,10 @@ impl Spread<'_> {
         }
     }
 
-    fn anywhere(&mut self, op: Op, arg: &Arg, values: &[Value]) -> Result<Value> {
-        let sources: Vec<NodeId> = values
-            .iter()
-            .filter_map(|value| if let Value::Anywhere(node) = value { Some(*node) } else { None })
-            .collect();
-        Ok(Value::Anywhere(self.builder.add(op, &sources, arg.clone())?))
+    fn on_one(&mut self, op: Op, arg: &Arg, values: &[Value]) -> Result<Value> {
+        let sources: Vec<NodeId> =
+            values.iter().filter_map(|value| if let Value::One(node) = value { Some(*node) } else { None }).collect();
+        Ok(Value::One(self.builder.add(op, &sources, arg.clone())?))
     }
 
     /// What `make` gives for each device.
@@ -92,7 +111,8 @@ impl Spread<'_> {
     }
 
     /// A copy to the tuple: sharded along axis 0, whatever it was before.
-    fn scattered(&mut self, value: &Value, shape: &Shape) -> Result<Value> {
+    fn scattered(&mut self, value: &Value, shape: &Shape, names: &[Arc<str>]) -> Result<Value> {
+        self.check_names("to", names)?;
         if value.axis() != Some(0) {
             super::moves::check_even(shape, self.names.len())?;
         }
@@ -100,6 +120,34 @@ impl Spread<'_> {
         self.on_each(Some(0), |spread, number| {
             super::moves::on(&mut spread.builder, parts[number], &spread.names[number])
         })
+    }
+
+    /// A Buffer on the tuple: each device has its part of the elements; of a single number, a copy.
+    fn buffer(&mut self, arg: &Arg, shape: &Shape, names: &[Arc<str>]) -> Result<Value> {
+        self.check_names("buffer", names)?;
+        let axis = (!shape.is_empty()).then_some(0);
+        if axis.is_some() {
+            super::moves::check_even(shape, names.len()).map_err(|error| error.in_op("buffer"))?;
+        }
+        let Arg::Buffer { slot, dtype, addrspace, .. } = *arg else {
+            return Err(Error::new(ErrorKind::Device, "buffer", "has no device"));
+        };
+        self.on_each(axis, |spread, number| {
+            let part = spread.part_shape(shape, axis, number);
+            let part = spread.builder.shape(&part)?;
+            let device = Some(Device::Single(spread.names[number].clone()));
+            spread.builder.add(Op::Buffer, &[part], Arg::Buffer { slot, dtype, device, addrspace })
+        })
+    }
+
+    /// All tuples of a graph are one.
+    fn check_names(&self, op: &str, names: &[Arc<str>]) -> Result<()> {
+        if names == self.names {
+            return Ok(());
+        }
+        let message = format!("a value is on {names:?} among values on {:?}", self.names);
+        Err(Error::new(ErrorKind::Unsupported, op, message)
+            .help("call the function without preparing it, or let it compute on one tuple of devices"))
     }
 
     /// Drops an axis along which all parts are equal and one element long.

@@ -8,13 +8,14 @@ use rustc_hash::FxHashMap;
 use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::function::inline_all;
-use tinyspec_ir::{Arg, ErrorKind, Graph, NodeId, Op};
+use tinyspec_ir::rewrite::Rewriter;
+use tinyspec_ir::{Arg, ErrorKind, Graph, NodeId, Op, rules};
 
 /// A value of the graph, as handles of the builder.
 #[derive(Clone)]
 pub(super) enum Value {
-    /// Derives from constants alone: any device can compute it.
-    Anywhere(NodeId),
+    /// A single node: one that derives from constants alone, so that any device can compute it, or one on a single device.
+    One(NodeId),
     /// One part per device.
     Parts {
         /// The sharded axis; without one, each part is the whole value.
@@ -27,7 +28,7 @@ pub(super) enum Value {
 impl Value {
     pub fn axis(&self) -> Option<usize> {
         match self {
-            Value::Anywhere(_) => None,
+            Value::One(_) => None,
             Value::Parts { axis, .. } => *axis,
         }
     }
@@ -51,25 +52,52 @@ pub(super) fn spread(
     names: &[Arc<str>],
     location: Option<&'static Location<'static>>,
 ) -> Result<Vec<Shards>> {
-    let (graph, outputs) = inline_all(program.graph.clone(), program.outputs.clone())?;
-    let (builder, values) = (LazyBuilder::merging(location), FxHashMap::default());
-    let mut spread = Spread { graph: &graph, names, builder, values, numbers };
-    for node in graph.reachable_outside_bodies(&outputs) {
-        let value = match (graph.op(node), graph.arg(node)) {
-            (Op::Param, Arg::Param { slot, .. }) => spread.leaf(leaves.get(*slot as usize).copied())?,
-            (Op::Const, Arg::Const(value)) if spread.numbers.contains_key(value) => {
-                let number = Node::number(*value, spread.numbers[value])?;
-                Value::Anywhere(spread.builder.import(number))
-            }
-            (Op::Call, _) => {
-                spread.kernel(graph.source(node, 0))?;
-                spread.node(node)?
-            }
-            _ => spread.node(node).map_err(|error| graph.located(node, error))?,
-        };
-        spread.values.insert(node, value);
-    }
+    let (mut graph, outputs) = inline_all(program.graph.clone(), program.outputs.clone())?;
+    let outputs = plain_stores(&mut graph, &outputs)?;
+    let mut spread = Spread::new(&graph, names, numbers, location);
+    spread.values_of(&outputs, |spread, slot| spread.leaf(leaves.get(slot as usize).copied()))?;
     outputs.iter().map(|output| spread.shards(*output)).collect()
+}
+
+/// `outputs` with stores of whole values only, since a part of a view is no view of a part.
+pub(super) fn plain_stores(graph: &mut Graph, outputs: &[NodeId]) -> tinyspec_ir::Result<Vec<NodeId>> {
+    Rewriter::new(&[&rules::GATES]).rewrite(graph, outputs)
+}
+
+impl<'a> Spread<'a> {
+    pub fn new(
+        graph: &'a Graph,
+        names: &'a [Arc<str>],
+        numbers: Numbers,
+        location: Option<&'static Location<'static>>,
+    ) -> Spread<'a> {
+        Spread { graph, names, builder: LazyBuilder::merging(location), values: FxHashMap::default(), numbers }
+    }
+
+    /// Finds the value of everything that `outputs` need; `input` gives those of the Params, by slot.
+    pub fn values_of(
+        &mut self,
+        outputs: &[NodeId],
+        mut input: impl FnMut(&mut Self, u32) -> Result<Value>,
+    ) -> Result<()> {
+        let graph = self.graph;
+        for node in graph.reachable_outside_bodies(outputs) {
+            let value = match (graph.op(node), graph.arg(node)) {
+                (Op::Param, Arg::Param { slot, .. }) => input(self, *slot)?,
+                (Op::Const, Arg::Const(value)) if self.numbers.contains_key(value) => {
+                    let number = Node::number(*value, self.numbers[value])?;
+                    Value::One(self.builder.import(number))
+                }
+                (Op::Call, _) => {
+                    self.kernel(graph.source(node, 0))?;
+                    self.node(node)?
+                }
+                _ => self.node(node).map_err(|error| graph.located(node, error))?,
+            };
+            self.values.insert(node, value);
+        }
+        Ok(())
+    }
 }
 
 impl Spread<'_> {
@@ -110,7 +138,7 @@ impl Spread<'_> {
     /// What device `number` holds of a value.
     pub fn whole(&mut self, value: &Value, number: usize) -> tinyspec_ir::Result<NodeId> {
         match value {
-            Value::Anywhere(node) => on(&mut self.builder, *node, &self.names[number]),
+            Value::One(node) => on(&mut self.builder, *node, &self.names[number]),
             Value::Parts { parts, .. } => Ok(parts[number]),
         }
     }

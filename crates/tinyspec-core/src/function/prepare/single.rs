@@ -1,9 +1,10 @@
-//! Prepared calls: the kernels are compiled, so a call fills a table of addresses and runs.
+//! Prepared calls on one device: the kernels are compiled, so a call fills a table of addresses and runs.
 
-use super::Function;
-use crate::compile::{self, Plan, Ranged, own};
+use super::State;
+use crate::compile::{self, Linked, Plan, Ranged, own};
 use crate::device::{Device, Owner, Storage, device_of};
 use crate::execute::{key_for, plan_for, run};
+use crate::function::{Function, first};
 use crate::lazy::{Node, Sizes, Sources};
 use crate::lower::rangeify::Donation;
 use crate::tensor::Tensor;
@@ -13,10 +14,11 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 use tinyspec_ir::Device::Many;
 use tinyspec_ir::dim::Name;
+use tinyspec_ir::signature::{Input, Signature};
 use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, DType, Dim, ErrorKind, Graph, NodeId, Op, Shape};
 
 /// A [`Function`] planned on one device: for arguments of fixed shapes, or, where dims have bounds, for all sizes of these.
-pub struct Prepared {
+pub(super) struct Single {
     device: Arc<Device>,
     /// Of the last call.
     sizing: Mutex<Arc<Sizing>>,
@@ -32,31 +34,66 @@ pub struct Prepared {
     is_foreign: bool,
 }
 
-/// A result that is the new state of an argument. The argument is not passed.
-#[derive(Clone, Copy)]
-pub(super) struct State {
-    pub result: usize,
-    pub argument: usize,
-}
-
 /// A plan, and the shapes that it is for.
-pub(super) struct Sizing {
+pub(in crate::function) struct Sizing {
     pub plan: Arc<Plan>,
     pub inputs: Vec<(DType, Shape)>,
     pub outputs: Vec<(DType, Shape)>,
 }
 
+/// What has named dims: plans for all of their values.
+enum Ranging {
+    Function(RangedFunction),
+    Read(Box<RangedCommands>),
+}
+
+impl Ranging {
+    /// The plan for these arguments.
+    fn sizing(&self, arguments: &[&Tensor]) -> Result<Sizing> {
+        let mut inputs = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            let props = &argument.node()?.props;
+            inputs.push((props.dtype, props.shape.clone()));
+        }
+        match self {
+            Ranging::Function(function) => function.sizing(arguments, inputs),
+            Ranging::Read(commands) => commands.sizing(inputs),
+        }
+    }
+
+    /// dtypes and shapes of the arguments, over the dims.
+    fn inputs(&self) -> Vec<(DType, Shape)> {
+        let (inputs, value): (_, Box<dyn Fn(u32) -> Option<Dim>>) = match self {
+            Ranging::Function(function) => {
+                let inputs = &function.function.signature.inputs;
+                (inputs, Box::new(|position| function.dim(position, inputs.len() as u32)))
+            }
+            Ranging::Read(commands) => {
+                let name = |position: u32| commands.names.get(position as usize).copied().map(Dim::from);
+                (&commands.signature.inputs, Box::new(name))
+            }
+        };
+        let shape = |input: &Input| input.shape.iter().map(|dim| dim.substitute(&value)).collect();
+        inputs.iter().map(|input| (input.dtype, shape(input))).collect()
+    }
+}
+
 /// A function whose dims have bounds.
-struct Ranging {
+struct RangedFunction {
     function: Function,
     ranged: Arc<Ranged>,
     /// Values of all its dims when it was prepared; those without bounds are fixed.
     bound: Vec<Dim>,
 }
 
-impl Ranging {
-    /// The plan for these arguments.
-    fn sizing(&self, arguments: &[&Tensor]) -> Result<Sizing> {
+impl RangedFunction {
+    /// The dim at a position of the signature, whose inputs have the `first` slots: a name if it has bounds.
+    fn dim(&self, position: u32, first: u32) -> Option<Dim> {
+        let ranged = self.function.body.ranged().iter().find(|name| name.slot == first + position);
+        ranged.copied().map(Dim::from).or_else(|| self.bound.get(position as usize).cloned())
+    }
+
+    fn sizing(&self, arguments: &[&Tensor], inputs: Vec<(DType, Shape)>) -> Result<Sizing> {
         let bound = self.function.bind(arguments)?;
         let first = arguments.len() as u32;
         let position = |name: &Name| name.slot.saturating_sub(first) as usize;
@@ -73,14 +110,44 @@ impl Ranging {
         let size = |name: &Name| bound.get(position(name)).and_then(Dim::as_const);
         let sizes: Option<Sizes> = ranged.iter().map(size).collect();
         let sizes = sizes.ok_or_else(|| Error::refused(ErrorKind::Value, "call", "a dim has no number"))?;
-        let mut inputs = Vec::with_capacity(arguments.len());
-        for argument in arguments {
-            let props = &argument.node()?.props;
-            inputs.push((props.dtype, props.shape.clone()));
-        }
         let outputs = self.ranged.outputs.iter().enumerate();
         let outputs = outputs.map(|(number, (dtype, _))| (*dtype, self.ranged.shape(number, &sizes))).collect();
         Ok(Sizing { plan: self.ranged.plan(&sizes)?, inputs, outputs })
+    }
+}
+
+/// A command buffer with named dims.
+pub(in crate::function) struct RangedCommands {
+    /// Arguments, over dims by position.
+    pub signature: Signature,
+    /// The dims of the command buffer, by position.
+    pub names: Vec<Name>,
+    pub linked: Linked,
+    /// dtypes and shapes of the results, over the dims of the command buffer.
+    pub outputs: Vec<(DType, Shape)>,
+}
+
+impl RangedCommands {
+    fn sizing(&self, inputs: Vec<(DType, Shape)>) -> Result<Sizing> {
+        let bound = self.signature.bind(&inputs).map_err(first)?;
+        self.planned(inputs, &bound)
+    }
+
+    /// The plan for the least values of the dims.
+    fn smallest(&self) -> Result<Sizing> {
+        let least: Vec<Dim> = self.names.iter().map(|name| Dim::from(name.min)).collect();
+        let shape = |input: &Input| {
+            input.shape.iter().map(|dim| dim.substitute(&|position| least.get(position as usize).cloned())).collect()
+        };
+        let inputs = self.signature.inputs.iter().map(|input| (input.dtype, shape(input))).collect();
+        self.planned(inputs, &least)
+    }
+
+    fn planned(&self, inputs: Vec<(DType, Shape)>, bound: &[Dim]) -> Result<Sizing> {
+        let value = |slot: u32| bound.get(self.names.iter().position(|name| name.slot == slot)?).cloned();
+        let sized = |shape: &Shape| shape.iter().map(|dim| dim.substitute(&value)).collect();
+        let outputs = self.outputs.iter().map(|(dtype, shape)| (*dtype, sized(shape))).collect();
+        Ok(Sizing { plan: Arc::new(self.linked.plan(&value)?), inputs, outputs })
     }
 }
 
@@ -100,43 +167,21 @@ struct Scratch {
 // SAFETY: the table's addresses are used only within a call, under the lock.
 unsafe impl Send for Scratch {}
 
-impl std::fmt::Debug for Prepared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let sizing = self.last();
-        f.debug_struct("Prepared").field("inputs", &sizing.inputs).field("outputs", &sizing.outputs).finish()
-    }
-}
-
-impl Prepared {
-    pub(super) fn new(
-        function: &Function,
-        arguments: &[&Tensor],
-        location: &'static Location<'static>,
-    ) -> Result<Prepared> {
+impl Single {
+    pub fn new(function: &Function, arguments: &[&Tensor], location: &'static Location<'static>) -> Result<Single> {
         let located = |error: Error| match error {
             Error::Graph(error) => Error::Graph(error.at(location)),
             other => other,
         };
-        let tuple = arguments.iter().enumerate().find_map(|(position, argument)| match argument.device() {
-            Some(Many(names)) => Some((position, names)),
-            _ => None,
-        });
-        if let Some((position, names)) = tuple {
-            let message = format!("argument {position} is on {names:?}, a prepared call runs on one device");
-            return Err(tinyspec_ir::Error::new(ErrorKind::Device, "prepare", message)
-                .help("call the function without preparing it, or prepare it for each device: `x.to(\"cpu:0\")`")
-                .at(location)
-                .into());
-        }
         let bound = function.bind(arguments).map_err(located)?;
         let device = device_of(arguments.iter().map(|argument| argument.device()))?;
         let prepared =
-            |sizing, ranging, program| Prepared { ranging, program, ..Prepared::of_plan(device.clone(), sizing) };
+            |sizing, ranging, program| Single { ranging, program, ..Single::of_plan(device.clone(), sizing) };
         if !function.body.ranged().is_empty() {
             let mut nodes = Sources::new();
             Function::pass(arguments, &bound, location, &mut nodes)?;
             if let Some(ranged) = Ranged::of(&function.body, &nodes, &device).map_err(located)? {
-                let ranging = Ranging { function: function.clone(), ranged, bound };
+                let ranging = Ranging::Function(RangedFunction { function: function.clone(), ranged, bound });
                 return Ok(prepared(ranging.sizing(arguments).map_err(located)?, Some(ranging), None));
             }
         }
@@ -166,9 +211,21 @@ impl Prepared {
         Ok(prepared(Sizing { plan, inputs, outputs }, None, Some((graph, results))))
     }
 
-    fn of_plan(device: Arc<Device>, sizing: Sizing) -> Prepared {
+    /// A graph over Params of these dtypes and shapes, by slot.
+    pub fn of_graph(
+        device: Arc<Device>,
+        graph: &Graph,
+        results: &[NodeId],
+        inputs: Vec<(DType, Shape)>,
+    ) -> Result<Single> {
+        let outputs = results.iter().map(|&node| (graph.dtype(node), graph.props(node).shape.clone())).collect();
+        let plan = plan_of(graph, results, &device, &[])?;
+        Ok(Single::of_plan(device, Sizing { plan, inputs, outputs }))
+    }
+
+    fn of_plan(device: Arc<Device>, sizing: Sizing) -> Single {
         let scratch = Scratch { table: Vec::with_capacity(sizing.plan.table.len()), arena: None };
-        Prepared {
+        Single {
             device,
             sizing: Mutex::new(Arc::new(sizing)),
             ranging: None,
@@ -179,79 +236,45 @@ impl Prepared {
         }
     }
 
-    /// A call whose plan was read from text.
-    pub(super) fn read(device: Arc<Device>, sizing: Sizing, states: SmallVec<[State; 2]>) -> Prepared {
+    /// A call whose command buffer was read from text.
+    pub fn read(device: Arc<Device>, commands: RangedCommands, states: SmallVec<[State; 2]>) -> Result<Single> {
         let is_foreign = !device.is_interpreter();
-        Prepared { states, is_foreign, ..Prepared::of_plan(device, sizing) }
+        let sizing = commands.smallest()?;
+        let ranging = (!commands.names.is_empty()).then(|| Ranging::Read(Box::new(commands)));
+        Ok(Single { states, is_foreign, ranging, ..Single::of_plan(device, sizing) })
     }
 
-    /// Vouches for a call that was read from text, so that it may run.
-    ///
+    /// dtypes and shapes of the arguments, over the dims of its command buffer.
+    pub fn inputs(&self) -> Vec<(DType, Shape)> {
+        match &self.ranging {
+            Some(ranging) => ranging.inputs(),
+            None => self.last().inputs.clone(),
+        }
+    }
+
     /// # Safety
     /// Its kernels must stay within their buffers.
-    #[must_use]
-    pub unsafe fn vouched(self) -> Prepared {
-        Prepared { is_foreign: false, ..self }
+    pub unsafe fn vouched(self) -> Single {
+        Single { is_foreign: false, ..self }
     }
 
-    /// The same call with results that are the new states of arguments: for each `(result, argument)` the argument is no longer
-    /// passed to [`Prepared::call`], which takes it from `out` and leaves the new state there. Where the function
-    /// replaces a part of a state, such as a row of a cache, only that part is written.
-    ///
-    /// ```
-    /// # use tinyspec_core::{Tensor, function::Prepare};
-    /// fn push(cache: &Tensor, at: &Tensor, row: &Tensor) -> Tensor {
-    ///     let mut next = cache.clone();
-    ///     next.set(at, row);
-    ///     next
-    /// }
-    /// let (cache, row) = (Tensor::zeros([3, 2]), Tensor::ones([1, 2]));
-    /// let at = |row: i32| Tensor::from_slice(&[row], [1]);
-    /// let run = push.prepare(&[&cache, &at(0), &row])?.in_place(&[(0, 0)])?;
-    /// let mut out = [cache];
-    /// run.call(&mut out, &[&at(0), &row])?;
-    /// run.call(&mut out, &[&at(2), &row])?;
-    /// assert_eq!(out[0].to_vec::<f32>()?, [1.0, 1.0, 0.0, 0.0, 1.0, 1.0]);
-    /// # Ok::<(), tinyspec_core::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// When there is no such result or argument, one is named twice, or they differ in dtype or shape; when dims of the function
-    /// have bounds, or the call was read from text.
-    #[track_caller]
-    pub fn in_place(mut self, states: &[(usize, usize)]) -> Result<Prepared> {
-        let location = Location::caller();
+    /// The same call with results that take the memory of arguments.
+    pub fn in_place(mut self, states: &[State], location: &'static Location<'static>) -> Result<Single> {
         let refused = |kind, message: String| tinyspec_ir::Error::new(kind, "in_place", message).at(location);
         let last = self.last();
         let Some((graph, results)) = &self.program else {
-            let (message, help) = match self.ranging {
-                Some(_) => {
+            let (message, help) = match &self.ranging {
+                Some(Ranging::Function(_)) => {
                     ("its dims have bounds, its states may change their shapes", "fix the dims: leave out `bounds`")
                 }
-                None => ("was read from text, which says what is overwritten", "print the call once it is `in_place`"),
+                _ => ("was read from text, which says what is overwritten", "print the call once it is `in_place`"),
             };
             return Err(refused(ErrorKind::Unsupported, message.into()).help(help).into());
         };
-        for (number, &(result, argument)) in states.iter().enumerate() {
-            let (Some(new), Some(old)) = (last.outputs.get(result), last.inputs.get(argument)) else {
-                let (results, arguments) = (last.outputs.len(), last.inputs.len());
-                let message = format!(
-                    "result {result} as the new state of argument {argument}, of {results} results and {arguments} arguments"
-                );
-                return Err(refused(ErrorKind::Arity, message).into());
-            };
-            if states[..number].iter().any(|other| other.0 == result || other.1 == argument) {
-                let message = format!("result {result} or argument {argument} is named twice");
-                return Err(refused(ErrorKind::Arity, message).into());
-            }
-            if new != old {
-                let show = |(dtype, shape): &(DType, Shape)| format!("{dtype} {}", tinyspec_ir::dim::show(shape));
-                let message = format!("result {result} is {}, argument {argument} {}", show(new), show(old));
-                return Err(refused(ErrorKind::Shape, message).help("a new state is like the old one").into());
-            }
-        }
-        self.states = states.iter().map(|&(result, argument)| State { result, argument }).collect();
-        let wish = |&(output, argument): &(usize, usize)| Donation { output, slot: argument as u32, only_part: false };
+        let show = |(dtype, shape): &(DType, Shape)| format!("{dtype} {}", tinyspec_ir::dim::show(shape));
+        State::check(states, &last.outputs, &last.inputs, show).map_err(|error| error.at(location))?;
+        self.states = states.into();
+        let wish = |state: &State| Donation { output: state.result, slot: state.argument as u32, only_part: false };
         let wanted: Vec<Donation> = states.iter().map(wish).collect();
         let plan = plan_of(graph, results, &self.device, &wanted)?;
         let Sizing { inputs, outputs, .. } = &*last;
@@ -259,7 +282,8 @@ impl Prepared {
         Ok(self)
     }
 
-    pub(super) fn last(&self) -> Arc<Sizing> {
+    /// The plan of the last call.
+    pub fn last(&self) -> Arc<Sizing> {
         self.sizing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -295,12 +319,19 @@ impl Prepared {
         Ok(last)
     }
 
-    /// New tensors that fit the results; their contents are undefined until a call fills them.
-    ///
-    /// # Errors
-    /// When the device has no memory left.
     pub fn outputs(&self) -> Result<Vec<Tensor>> {
         self.last().outputs.iter().map(|(dtype, shape)| self.output(*dtype, shape)).collect()
+    }
+
+    /// As one of [`Single::outputs`].
+    pub fn output_of(&self, number: usize) -> Result<Tensor> {
+        let last = self.last();
+        let (dtype, shape) = &last.outputs[number];
+        self.output(*dtype, shape)
+    }
+
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
     }
 
     fn output(&self, dtype: DType, shape: &Shape) -> Result<Tensor> {
@@ -308,18 +339,6 @@ impl Prepared {
         let storage =
             Arc::new(Storage::allocate(&self.device, count * dtype.size(), &Owner::tensor(dtype, shape, None))?);
         Ok(Tensor::from_node(Node::buffer(storage, dtype, shape, None)?))
-    }
-
-    /// All arguments, including states from `out`.
-    fn with_states<'a>(&self, out: &'a [Tensor], arguments: &[&'a Tensor]) -> SmallVec<[&'a Tensor; 16]> {
-        let mut rest = arguments.iter();
-        let all = (0..arguments.len() + self.states.len()).filter_map(|slot| {
-            match self.states.iter().find(|state| state.argument == slot) {
-                Some(state) => out.get(state.result),
-                None => rest.next().copied(),
-            }
-        });
-        all.collect()
     }
 
     /// The memory of an argument, which is computed if necessary.
@@ -384,17 +403,7 @@ impl Prepared {
         Ok(address)
     }
 
-    /// Runs on `arguments` and puts the results into `out`.
-    ///
-    /// Unshared memory of `out` is written in place; if a clone or a lazy tensor still refers to it, that one keeps its
-    /// value and `out` gets new memory.
-    ///
-    /// # Errors
-    /// When arguments differ from those it was prepared for, nobody [vouches](Prepared::vouched) for it, or a kernel fails: then the
-    /// contents of `out` are undefined.
-    #[track_caller]
-    pub fn call(&self, out: &mut [Tensor], arguments: &[&Tensor]) -> Result<()> {
-        let location = Location::caller();
+    pub fn call(&self, out: &mut [Tensor], arguments: &[&Tensor], location: &'static Location<'static>) -> Result<()> {
         if self.is_foreign {
             let error = tinyspec_ir::Error::new(ErrorKind::Unsupported, "call", "it was read from text").at(location);
             return Err(error
@@ -402,26 +411,11 @@ impl Prepared {
                 .into());
         }
         let last = self.last();
-        let passed = last.inputs.len() - self.states.len();
-        if arguments.len() != passed || out.len() != last.outputs.len() {
-            let message = format!(
-                "takes {passed} tensors and gives {}, found {} and {}",
-                last.outputs.len(),
-                arguments.len(),
-                out.len()
-            );
-            let error = tinyspec_ir::Error::new(ErrorKind::Arity, "call", message).at(location);
-            let error = match self.states.first() {
-                Some(State { result, argument }) if arguments.len() > passed => error.help(format!(
-                    "argument {argument} is a state since `in_place`: it is not passed among the arguments but in `out`, as result {result}"
-                )),
-                _ => error,
-            };
-            return Err(error.into());
-        }
+        let planned = (last.inputs.len(), last.outputs.len());
+        State::check_counts(&self.states, planned, (arguments.len(), out.len())).map_err(|error| error.at(location))?;
         let sizing = match &self.states[..] {
             [] => self.sizing(arguments, location)?,
-            _ => self.sizing(&self.with_states(out, arguments), location)?,
+            states => self.sizing(&State::with(states, out, arguments), location)?,
         };
         let Sizing { plan, outputs, .. } = &*sizing;
         let mut held: SmallVec<[Arc<Storage>; 8]> = SmallVec::new();
