@@ -45,7 +45,7 @@ impl<'a> Loaded<'a> {
         Ok(Loaded { device, kernel, program })
     }
 
-    /// Runs it over its whole GLOBAL range: what it makes of its buffers.
+    /// Runs it over its whole THREAD Range: what it makes of its buffers.
     pub fn run(&self, arrays: &[Array]) -> Result<Vec<Array>, String> {
         let (runtime, kernel) = (self.device.runtime(), self.kernel);
         let mut memories: Vec<Arc<dyn Memory>> = Vec::new();
@@ -68,7 +68,7 @@ impl<'a> Loaded<'a> {
             program: self.program.clone(),
             buffers: (0..kernel.params as u32).collect(),
             dims,
-            trips: 0..kernel.global_trips,
+            trips: 0..kernel.shared_trips,
             grid: kernel.grid,
             scratch_bytes: kernel.scratch_bytes,
             nanoseconds: u64::MAX,

@@ -198,12 +198,12 @@ fn linear(mut graph: Graph, sink: NodeId, params: usize) -> Option<LinearKernel>
     let linear = linearize::linearize(&mut graph, sink).ok()?;
     verify::linear(&graph, linear).ok()?;
     let (local_offsets, scratch_bytes) = plan::locals(&graph, linear);
-    let global = graph.sources(linear).iter().copied().find(|&node| {
-        graph.op(node) == Op::Range && matches!(graph.arg(node), Arg::Range { axis: AxisType::Global, .. })
+    let shared = graph.sources(linear).iter().copied().find(|&node| {
+        graph.op(node) == Op::Range && matches!(graph.arg(node), Arg::Range { axis: AxisType::Thread, .. })
     });
-    let global_trips = global.map_or(Some(1), |range| graph.as_int(graph.source(range, 0)))?;
+    let shared_trips = shared.map_or(Some(1), |range| graph.as_int(graph.source(range, 0)))?;
     let (name, grid) = ("mutant".into(), Grid::of(&graph, linear));
-    let global_trips = usize::try_from(global_trips).ok()?;
+    let shared_trips = usize::try_from(shared_trips).ok()?;
     Some(LinearKernel {
         graph,
         linear,
@@ -211,7 +211,7 @@ fn linear(mut graph: Graph, sink: NodeId, params: usize) -> Option<LinearKernel>
         params,
         local_offsets,
         scratch_bytes,
-        global_trips,
+        shared_trips,
         grid,
         hand_written: Some(vec![]),
     })

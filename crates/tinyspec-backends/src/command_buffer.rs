@@ -15,7 +15,7 @@ pub struct Launch {
     pub buffers: Vec<u32>,
     /// The values of the kernel's named dims, by slot. GPU kernels take them as parameters.
     pub dims: Vec<i64>,
-    /// The trips of the GLOBAL Range to run.
+    /// The trips of the THREAD Range to run.
     pub trips: Range<usize>,
     /// Workgroups and threads of a kernel whose indices are Specials.
     pub grid: Grid,
@@ -23,7 +23,7 @@ pub struct Launch {
     pub scratch_bytes: usize,
     /// Estimated time on one thread, so that small kernels are not split.
     pub nanoseconds: u64,
-    /// Whether something is computed before the GLOBAL Range, which every call of the kernel repeats.
+    /// Whether something is computed before the THREAD Range, which every call of the kernel repeats.
     pub has_prologue: bool,
     /// The user's line, for errors; empty where none is known.
     pub line: Arc<str>,

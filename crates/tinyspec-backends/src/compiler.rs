@@ -20,8 +20,8 @@ pub struct LinearKernel {
     pub local_offsets: Vec<(u32, usize)>,
     /// Bytes of that scratch.
     pub scratch_bytes: usize,
-    /// Trips of the GLOBAL Range, 1 without one.
-    pub global_trips: usize,
+    /// Trips of the THREAD Range, 1 without one.
+    pub shared_trips: usize,
     /// Workgroups and threads that run it, if its indices are Specials.
     pub grid: Grid,
     /// For a kernel written by hand, the names of its buffers, by Param: interpreters check its parallel iterations for

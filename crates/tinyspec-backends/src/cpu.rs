@@ -1,4 +1,4 @@
-//! The CPU's runtime: runs compiled kernels in host memory, with a team of threads that share the GLOBAL Range.
+//! The CPU's runtime: runs compiled kernels in host memory, with a team of threads that share the THREAD Range.
 
 mod team;
 
@@ -12,7 +12,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex};
 
-/// `buffers[slot]` is the memory of the Param with this slot, followed by the scratch; the GLOBAL Range runs from
+/// `buffers[slot]` is the memory of the Param with this slot, followed by the scratch; the THREAD Range runs from
 /// `begin` to `end`.
 type Kernel = unsafe extern "C" fn(buffers: *const *mut u8, begin: i64, end: i64);
 
@@ -89,7 +89,7 @@ impl CpuRuntime {
         CpuRuntime { refusal, ..CpuRuntime::new(target.threads) }
     }
 
-    /// The number of units that the GLOBAL Range is divided into.
+    /// The number of units that the THREAD Range is divided into.
     fn units(&self, launch: &Launch) -> u32 {
         let trips = u32::try_from(launch.trips.len()).unwrap_or(u32::MAX);
         let threads = self.threads as u32;
@@ -127,7 +127,7 @@ impl CpuRuntime {
             let failure = Mutex::new(None);
             let is_done = team.run(units, &|claim| {
                 let (begin, end) = (trip(claim.start), trip(claim.end));
-                // SAFETY: the caller vouches for the addresses; parts of a GLOBAL Range write disjoint memory.
+                // SAFETY: the caller vouches for the addresses; parts of a THREAD Range write disjoint memory.
                 let result = unsafe { run(program, &addresses, launch.scratch_bytes, begin, end) };
                 if let (Err(error), Ok(mut failure)) = (result, failure.lock()) {
                     failure.get_or_insert(error);

@@ -27,7 +27,7 @@ pub struct Target {
     /// Whether the device checks the parallel iterations of hand-written kernels for races. These loops are not
     /// vectorised then.
     pub watches_races: bool,
-    /// The number of threads that share a GLOBAL axis.
+    /// The number of threads that share a THREAD axis.
     pub threads: usize,
     /// Bytes of the first- and second-level data caches of a core, and of the shared last-level cache; 0 for none.
     pub cache_bytes: [usize; 3],

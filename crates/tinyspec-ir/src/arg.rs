@@ -115,13 +115,13 @@ impl AddrSpace {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum AxisType {
-    /// Workgroup dimension; on a CPU, the axis that threads share.
+    /// Workgroup dimension of a GPU. On a CPU, as LOCAL, a loop whose trips are independent of each other.
     Global = 0,
     /// Dimension within a workgroup.
     Local = 1,
     /// Lanes of a warp: neighbouring threads of a workgroup.
     Warp = 2,
-    /// CPU thread parallelism.
+    /// The axis that the threads of a CPU share: the outermost loop.
     Thread = 3,
     /// Generic sequential loop, the initial state.
     Loop = 4,
@@ -152,6 +152,11 @@ impl AxisType {
     /// The letter of the spec's table.
     pub const fn letter(self) -> char {
         ['g', 'l', 'w', 't', 'L', 'R', 'G', 'u', 'r'][self as usize]
+    }
+
+    /// Whether its trips run at the same time, and do not wait for each other: workgroups, or parts of a CPU's threads.
+    pub const fn is_parallel(self) -> bool {
+        matches!(self, AxisType::Global | AxisType::Thread)
     }
 
     /// Whether its trips are threads of a workgroup.

@@ -12,7 +12,7 @@ pub struct Kernel {
     pub params: usize,
     pub local_offsets: Vec<(u32, usize)>,
     pub scratch_bytes: usize,
-    pub global_trips: usize,
+    pub shared_trips: usize,
 }
 
 /// A Load into a register.
@@ -91,7 +91,7 @@ impl Kernel {
             params: self.params,
             local_offsets: self.local_offsets,
             scratch_bytes: self.scratch_bytes,
-            global_trips: self.global_trips.max(1),
+            shared_trips: self.shared_trips.max(1),
             grid,
         }
     }
@@ -122,7 +122,7 @@ pub fn launch(
         program,
         buffers: (0..buffers.len() as u32).collect(),
         dims: Vec::new(),
-        trips: 0..kernel.global_trips,
+        trips: 0..kernel.shared_trips,
         grid: kernel.grid,
         scratch_bytes: kernel.scratch_bytes,
         nanoseconds: 0,

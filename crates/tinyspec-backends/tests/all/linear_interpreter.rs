@@ -12,9 +12,9 @@ fn launch(kernel: &LinearKernel, buffers: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Ba
 #[test]
 fn vectors_and_a_global_range() {
     // y[i] = 2 x[i] + y[i], four lanes at a time.
-    let mut kernel = Kernel { global_trips: 2, ..Kernel::default() };
+    let mut kernel = Kernel { shared_trips: 2, ..Kernel::default() };
     let (y, x) = (kernel.param(DType::F32, 8), kernel.param(DType::F32, 8));
-    let (range, i) = kernel.range(2, 0, AxisType::Global);
+    let (range, i) = kernel.range(2, 0, AxisType::Thread);
     let four = kernel.int(4);
     let offset = kernel.alu(Op::Mul, &[i, four]);
     let (y_run, x_run) = (kernel.run(y, offset, 4), kernel.run(x, offset, 4));

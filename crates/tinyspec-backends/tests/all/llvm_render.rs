@@ -51,7 +51,7 @@ fn run_object(object: &[u8], kernel: &LinearKernel, buffers: &[Vec<u8>], trips: 
 
 fn run(kernel: &LinearKernel, buffers: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let compiler = LlvmCompiler::new().expect("libLLVM");
-    run_part(&compiler, &Target::native(), kernel, buffers, (0, kernel.global_trips as i64))
+    run_part(&compiler, &Target::native(), kernel, buffers, (0, kernel.shared_trips as i64))
 }
 
 /// On the interpreter.

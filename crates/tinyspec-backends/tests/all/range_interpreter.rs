@@ -68,7 +68,7 @@ const PRODUCT: [f64; 8] = [20.0, 23.0, 26.0, 29.0, 56.0, 68.0, 80.0, 92.0];
 fn a_matrix_product() {
     let mut g = Graph::new();
     let (c, a, b) = (param(&mut g, 0, 8), param(&mut g, 1, 6), param(&mut g, 2, 12));
-    let (i, j) = (range(&mut g, 2, 0, AxisType::Global), range(&mut g, 4, 1, AxisType::Loop));
+    let (i, j) = (range(&mut g, 2, 0, AxisType::Thread), range(&mut g, 4, 1, AxisType::Loop));
     let k = range(&mut g, 3, 2, AxisType::Reduce);
     let (at_a, at_b, at_c) = (flat(&mut g, i, 3, k), flat(&mut g, k, 4, j), flat(&mut g, i, 4, j));
     let (x, y) = (load(&mut g, a, at_a), load(&mut g, b, at_b));

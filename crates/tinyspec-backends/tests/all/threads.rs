@@ -1,4 +1,4 @@
-//! A GLOBAL range shared by the threads of the CPU: every trip runs once, whoever asks, and when.
+//! A THREAD Range shared by the threads of the CPU: every trip runs once, whoever asks, and when.
 
 use crate::kernel::{Kernel, REG};
 use tinyspec_backends::cpu::CpuRuntime;
@@ -6,11 +6,11 @@ use tinyspec_backends::llvm::LlvmCompiler;
 use tinyspec_backends::{Compiler, Grid, Launch, LinearKernel, Runtime, Target};
 use tinyspec_ir::{Arg, AxisType, Builder, Const, DType, Op};
 
-/// `out[g] += 1` for every trip of a GLOBAL range, as often as `repeats` says.
+/// `out[g] += 1` for every trip of a THREAD Range, as often as `repeats` says.
 fn counting(trips: i64, repeats: i64) -> LinearKernel {
-    let mut kernel = Kernel { global_trips: trips as usize, ..Kernel::default() };
+    let mut kernel = Kernel { shared_trips: trips as usize, ..Kernel::default() };
     let out = kernel.param(DType::U32, trips);
-    let (global, g) = kernel.range(trips, 0, AxisType::Global);
+    let (global, g) = kernel.range(trips, 0, AxisType::Thread);
     let (again, _) = kernel.range(repeats, 1, AxisType::Loop);
     let place = kernel.alu(Op::Index, &[out, g]);
     let value = kernel.add(Op::Load, &[place], REG);
@@ -26,14 +26,14 @@ fn counting(trips: i64, repeats: i64) -> LinearKernel {
 /// cells then hold.
 fn launch(runtime: &CpuRuntime, kernel: &LinearKernel, code: &[u8], launches: u64) -> Vec<u32> {
     let program = runtime.load(&kernel.name, code).expect("it loads");
-    let memory = runtime.allocate(kernel.global_trips * 4).expect("memory");
-    runtime.write(memory.as_ref(), &vec![0; kernel.global_trips * 4]).expect("it fits");
+    let memory = runtime.allocate(kernel.shared_trips * 4).expect("memory");
+    runtime.write(memory.as_ref(), &vec![0; kernel.shared_trips * 4]).expect("it fits");
     for number in 0..launches {
         let launch = Launch {
             program: program.clone(),
             buffers: vec![0],
             dims: Vec::new(),
-            trips: 0..kernel.global_trips,
+            trips: 0..kernel.shared_trips,
             grid: Grid::default(),
             scratch_bytes: 0,
             nanoseconds: [0, 10_000, 20_000, 1_000_000, u64::MAX][(number % 5) as usize],

@@ -129,7 +129,7 @@ fn not_compiled(error: BackendError, kernel: &LinearKernel, device: &Device) -> 
 fn key(kernel: &LinearKernel, device: &Device) -> ContentHash {
     let mut hasher = ContentHasher::default();
     kernel.graph.structural_hash(kernel.linear).hash(&mut hasher);
-    (&kernel.name, kernel.params, &kernel.local_offsets, kernel.scratch_bytes, kernel.global_trips).hash(&mut hasher);
+    (&kernel.name, kernel.params, &kernel.local_offsets, kernel.scratch_bytes, kernel.shared_trips).hash(&mut hasher);
     (device.code_hash(), device.compiler().fingerprint(), tinyspec_backends::SOURCES_HASH).hash(&mut hasher);
     hasher.content_hash()
 }

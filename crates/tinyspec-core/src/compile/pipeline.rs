@@ -556,7 +556,7 @@ impl Lowered {
     /// Combines the kernel with its code and remembers it.
     fn finish(&self, object: cache::Object, device: &Device) -> Result<Arc<Kernel>> {
         let Staged { kernel, axes, trips, work, nanoseconds, temporaries, copied } = &self.staged;
-        let LinearKernel { name, scratch_bytes, params, grid, global_trips, .. } = kernel;
+        let LinearKernel { name, scratch_bytes, params, grid, shared_trips, .. } = kernel;
         if profile::shows(Level::Stages) {
             let rendered = program::program(kernel, device)?;
             profile::stage(&format!("{name}: program"), &rendered.graph, &[rendered.root]);
@@ -579,7 +579,7 @@ impl Lowered {
             buffers: kernel.buffers(),
             dims: kernel.dims(),
             // A constant trip count is taken from the last stage, which knows it best.
-            trips: trips.as_const().map_or_else(|| trips.clone(), |_| Dim::from(*global_trips as i64)),
+            trips: trips.as_const().map_or_else(|| trips.clone(), |_| Dim::from(*shared_trips as i64)),
             blocks: self.blocks.clone(),
             grid: *grid,
             work: *work,
@@ -664,7 +664,7 @@ fn staged_by(
     let mut observe = |stage: &'static str, graph: &Graph, root: NodeId| {
         if stage == pass::SCHEDULED {
             axes = profile::axes(graph, root);
-            trips = kernel::global_bound(graph, root);
+            trips = kernel::shared_bound(graph, root);
             if has_own_loops.get() {
                 work = profile::Facts::of(graph, root).work;
             }
@@ -715,7 +715,7 @@ fn staged_by(
     let temporaries = copied.iter().map(|copied| copied.bytes).collect();
     let copy = |copied: Copied| Staged {
         axes: profile::axes(&copied.kernel.graph, copied.kernel.linear),
-        trips: Dim::from(copied.kernel.global_trips as i64),
+        trips: Dim::from(copied.kernel.shared_trips as i64),
         work: 0,
         nanoseconds: Some(copied.nanoseconds()),
         temporaries: SmallVec::new(),

@@ -24,7 +24,7 @@ pub(crate) struct Kernel {
     pub buffers: usize,
     /// The number of named dims that it takes.
     pub dims: usize,
-    /// Trips of the GLOBAL range, over the kernel's own named dims.
+    /// Trips of the THREAD Range, over the kernel's own named dims.
     pub trips: Dim,
     /// If this is 0, it has nothing to do.
     pub blocks: Dim,
@@ -33,7 +33,7 @@ pub(crate) struct Kernel {
     pub work: u64,
     /// Estimated time on one thread; none if the schedule is unknown.
     pub nanoseconds: Option<u64>,
-    /// Whether something is computed before the GLOBAL Range.
+    /// Whether something is computed before the THREAD Range.
     pub has_prologue: bool,
     /// The sizes of the copies that its copy kernels fill, which are its last buffers.
     pub temporaries: SmallVec<[usize; 1]>,

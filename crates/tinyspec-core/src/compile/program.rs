@@ -79,7 +79,7 @@ pub(crate) fn linear_kernel(graph: &Graph, linear: NodeId, name: &str, params: u
     let (local_offsets, scratch_bytes) = plan::locals(&own, linear);
     Ok(LinearKernel {
         hand_written: None,
-        global_trips: kernel::most_global_trips(&own, linear),
+        shared_trips: kernel::most_shared_trips(&own, linear),
         grid: Grid::of(&own, linear),
         params: params.max(kernel::params(&own, linear)),
         linear,

@@ -143,6 +143,7 @@ pub(crate) fn hand_written_stages(
     let mut graph = graph;
     checked("rangeify", || verify::ranges(&graph, sink))?;
     checked("rangeify", || verify::barriers(&graph, sink))?;
+    let sink = hand_written::schedule(&mut graph, sink, target)?;
     let sink = hand_written::pack_dots(&mut graph, sink, target)?;
     let sink = hand_written::vectorize(&mut graph, sink, target)?;
     observe(pass::SCHEDULED, &graph, sink);
@@ -241,7 +242,7 @@ fn finish_by(
     let (local_offsets, scratch_bytes) = plan::locals(&graph, linear);
     Ok(LinearKernel {
         hand_written: None,
-        global_trips: most_global_trips(&graph, linear),
+        shared_trips: most_shared_trips(&graph, linear),
         grid: Grid::of(&graph, linear),
         linear,
         name: name.into(),
@@ -252,29 +253,29 @@ fn finish_by(
     })
 }
 
-/// Whether there is a loop before the GLOBAL Range, such as one that packs what all of its trips read.
+/// Whether there is a loop before the THREAD Range, such as one that packs what all of its trips read.
 pub(crate) fn has_prologue(kernel: &LinearKernel) -> bool {
     let graph = &kernel.graph;
     let mut order = graph.sources(kernel.linear).iter().copied();
     let first = order.find(|&node| graph.op(node) == Op::Range);
-    first.is_some_and(|node| !matches!(graph.arg(node), Arg::Range { axis: AxisType::Global, .. }))
+    first.is_some_and(|node| !matches!(graph.arg(node), Arg::Range { axis: AxisType::Thread, .. }))
 }
 
-/// Trips of the GLOBAL Range of a kernel in range form.
-pub(crate) fn global_bound(graph: &Graph, sink: NodeId) -> Dim {
-    let range = graph.reachable(&[sink]).into_iter().find(|&node| is_global(graph, node));
+/// Trips of the THREAD Range of a kernel in range form.
+pub(crate) fn shared_bound(graph: &Graph, sink: NodeId) -> Dim {
+    let range = graph.reachable(&[sink]).into_iter().find(|&node| is_shared(graph, node));
     range.and_then(|range| live::bound(graph, range)).unwrap_or_else(|| Dim::from(1))
 }
 
-/// The most trips of the GLOBAL Range of a Linear.
-pub(crate) fn most_global_trips(graph: &Graph, linear: NodeId) -> usize {
-    let range = graph.sources(linear).iter().find(|&&node| is_global(graph, node));
+/// The most trips of the THREAD Range of a Linear.
+pub(crate) fn most_shared_trips(graph: &Graph, linear: NodeId) -> usize {
+    let range = graph.sources(linear).iter().find(|&&node| is_shared(graph, node));
     let most = range.and_then(|&range| graph.props(graph.source(range, 0)).interval.int());
     most.map_or(1, |(_, most)| usize::try_from(most).unwrap_or(0))
 }
 
-fn is_global(graph: &Graph, node: NodeId) -> bool {
-    matches!(graph.arg(node), Arg::Range { axis: AxisType::Global, .. }) && graph.op(node) == Op::Range
+fn is_shared(graph: &Graph, node: NodeId) -> bool {
+    matches!(graph.arg(node), Arg::Range { axis: AxisType::Thread, .. }) && graph.op(node) == Op::Range
 }
 
 /// The number of buffers that a kernel takes: one more than the greatest slot of a Param, and one for the named dims.

@@ -72,7 +72,7 @@ fn blocks(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<SmallVec<[
     }
     let blocks: &[i64] = if position + 1 == nest.ranges.len() { &[RUN, 1] } else { &[ROWS[0], ROWS[1], 1] };
     // Threads share the outermost loop. Not so workgroups, whose number must be known when a kernel is compiled.
-    let axis = if position == 0 && target.workgroups.is_none() { AxisType::Global } else { AxisType::Loop };
+    let axis = if position == 0 && target.workgroups.is_none() { AxisType::Thread } else { AxisType::Loop };
     let (mut parts, mut before) = (SmallVec::new(), None);
     for &block in blocks {
         let (start, left) = match before {

@@ -150,7 +150,7 @@ impl<'a> Trial<'a> {
     fn plain(&self) -> Option<Candidate> {
         let plain = candidate(self.scheduler, Vec::new())?;
         let trips = |axis: usize| plain.space.axes[axis].trips.unwrap_or(1);
-        let is_shared = |axis: &usize| plain.space.axes[*axis].kind == AxisType::Global;
+        let is_shared = |axis: &usize| plain.space.axes[*axis].kind.is_parallel();
         let shared = (0..plain.space.axes.len()).find(is_shared).map_or(1, trips);
         let time = self.scheduler.estimate(&plain.space).on_one_thread();
         if time / shared as f64 <= CHECKING / 2.0 {
@@ -210,7 +210,7 @@ impl<'a> Trial<'a> {
             program: self.device.runtime().load(&kernel.name, &code)?,
             buffers: (0..kernel.params as u32).collect(),
             dims: Vec::new(),
-            trips: 0..kernel.global_trips,
+            trips: 0..kernel.shared_trips,
             grid: kernel.grid,
             scratch_bytes: kernel.scratch_bytes,
             nanoseconds,

@@ -62,7 +62,7 @@ impl Devices {
         self.iter_in_parts(1.0)
     }
 
-    /// As [`Devices::iter`], in two launches: what stands behind this share of the GLOBAL range comes first.
+    /// As [`Devices::iter`], in two launches: what stands behind this share of the THREAD Range comes first.
     pub fn iter_in_parts(&self, share: f64) -> impl Iterator<Item = (&Target, impl Fn(&LinearKernel, &mut Memory))> {
         let turn = self.turn.replace(self.turn.get() + 1) % self.others.len();
         let others = if takes_all_shapes() { &self.others[..] } else { &self.others[turn..=turn] };
@@ -75,7 +75,7 @@ impl Devices {
     }
 }
 
-/// Runs a kernel over its whole GLOBAL range, in up to two launches that meet at `share` of it.
+/// Runs a kernel over its whole THREAD Range, in up to two launches that meet at `share` of it.
 pub fn launch(
     runtime: &dyn Runtime,
     compiler: &dyn Compiler,
@@ -96,7 +96,7 @@ pub fn launch(
         })
         .collect();
     let addresses: Vec<*mut u8> = memories.iter().map(|memory| memory.address()).collect();
-    let all = kernel.global_trips;
+    let all = kernel.shared_trips;
     let middle = (all as f64 * share) as usize;
     let mut launches = Vec::new();
     for trips in [middle..all, 0..middle].into_iter().filter(|trips| !trips.is_empty()) {

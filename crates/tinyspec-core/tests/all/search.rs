@@ -135,15 +135,16 @@ fn a_damaged_line_costs_its_own_kernel_only() {
     assert_eq!(known(&again), before, "{again}");
 }
 
-/// Threads share one loop: of two GLOBAL axes they would leave most of the second one out.
+/// Threads share one loop: of two THREAD axes they would leave most of the second one out.
 #[test]
 fn a_schedule_that_would_break_the_program_is_not_used() {
     let file = File::new("broken");
     work("transposes", &file, Some("0.05"));
     assert_eq!(file.kernels(), 1, "{}", file.text());
     for (broken, reason) in [
-        ("split(a, 4 g top); split(b, 4 g top)", "one GLOBAL axis"),
-        ("split(b, 4 g top)", "outermost loop"),
+        ("split(a, 4 t top); split(b, 4 t top)", "one THREAD axis"),
+        ("split(b, 4 t top)", "outermost loop"),
+        ("split(a, 4 g top)", "THREAD axis (t)"),
         ("split(a, 4 w)", "workgroups"),
         ("split(a, 7 u)", "does not divide"),
         ("stage(%0, at root)", "%0"),

@@ -6,7 +6,7 @@
 use super::arithmetic::{Arithmetic, Dice, run};
 use super::conditions::Conditions;
 use crate::special::SpecialIndex;
-use crate::{Arg, AxisType, Graph, NodeId};
+use crate::{Arg, Graph, NodeId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -68,7 +68,7 @@ impl<'a> Conflicts<'a> {
     }
 
     fn is_parallel(&self, counter: NodeId) -> bool {
-        let is_range = matches!(self.graph.arg(counter), Arg::Range { axis: AxisType::Global | AxisType::Thread, .. });
+        let is_range = matches!(self.graph.arg(counter), Arg::Range { axis, .. } if axis.is_parallel());
         is_range || self.groups.contains(&counter)
     }
 

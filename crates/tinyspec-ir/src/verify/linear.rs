@@ -42,8 +42,8 @@ pub fn linear(graph: &Graph, linear: NodeId) -> Result<()> {
         }
         match graph.op(node) {
             Op::Range => {
-                if is_global(graph, node) && open.iter().any(|&outer| !is_global(graph, outer)) {
-                    return refuse(stage, graph, node, "is a GLOBAL loop inside of a serial one");
+                if is_shared(graph, node) && open.iter().any(|&outer| !is_shared(graph, outer)) {
+                    return refuse(stage, graph, node, "is a THREAD loop inside of a serial one");
                 }
                 open.push(node);
             }
@@ -70,8 +70,8 @@ pub fn linear(graph: &Graph, linear: NodeId) -> Result<()> {
     }
 }
 
-fn is_global(graph: &Graph, range: NodeId) -> bool {
-    matches!(graph.arg(range), Arg::Range { axis: AxisType::Global, .. })
+fn is_shared(graph: &Graph, range: NodeId) -> bool {
+    matches!(graph.arg(range), Arg::Range { axis: AxisType::Thread, .. })
 }
 
 fn is_static(graph: &Graph, node: NodeId) -> bool {

@@ -114,8 +114,7 @@ pub(super) fn registers(
 }
 
 fn is_parallel(graph: &Graph, range: NodeId) -> bool {
-    use AxisType::{Global, Local, Thread, Warp};
-    matches!(graph.arg(range), Arg::Range { axis: Global | Thread | Local | Warp, .. })
+    matches!(graph.arg(range), Arg::Range { axis, .. } if axis.is_parallel() || matches!(axis, AxisType::Local | AxisType::Warp))
 }
 
 pub(super) fn accesses(graph: &Graph, live: &[NodeId]) -> Vec<Access> {

@@ -11,7 +11,7 @@ pub(in super::super) fn encode(kernel: &LinearKernel) -> Vec<u8> {
     let mut number = |number: usize| bytes.extend_from_slice(&(number as u64).to_le_bytes());
     number(kernel.params);
     number(kernel.scratch_bytes);
-    number(kernel.global_trips);
+    number(kernel.shared_trips);
     number(kernel.local_offsets.len());
     for &(slot, offset) in &kernel.local_offsets {
         number(slot as usize);
@@ -40,7 +40,7 @@ pub(in super::super) fn decode(name: &str, bytes: &[u8]) -> Result<LinearKernel,
         rest = tail;
         usize::try_from(u64::from_le_bytes(*number)).map_err(|_| damaged())
     };
-    let (params, scratch_bytes, global_trips) = (number()?, number()?, number()?);
+    let (params, scratch_bytes, shared_trips) = (number()?, number()?, number()?);
     let mut local_offsets = Vec::new();
     for _ in 0..number()? {
         let slot = u32::try_from(number()?).map_err(|_| damaged())?;
@@ -55,7 +55,7 @@ pub(in super::super) fn decode(name: &str, bytes: &[u8]) -> Result<LinearKernel,
     let (graph, roots) = graph_code::decode(rest)?;
     let &[linear] = roots.as_slice() else { return Err(damaged()) };
     let (grid, name) = (Grid::of(&graph, linear), name.into());
-    Ok(LinearKernel { graph, linear, name, params, local_offsets, scratch_bytes, global_trips, grid, hand_written })
+    Ok(LinearKernel { graph, linear, name, params, local_offsets, scratch_bytes, shared_trips, grid, hand_written })
 }
 
 fn checksum(bytes: &[u8]) -> u64 {

@@ -81,7 +81,7 @@ pub(in super::super) enum Instruction {
     /// Adds lanes to memory, where the gate is true.
     Accumulate { address: Address, source: Register, gate: Option<Register> },
     /// Begins a loop; jumps to `exit` once `counter` reaches its limit.
-    Loop { bound: Register, is_global: bool, parallel: Parallel, counter: Register, limit: Register, exit: usize },
+    Loop { bound: Register, is_shared: bool, parallel: Parallel, counter: Register, limit: Register, exit: usize },
     /// Ends the loop that begins at `start`.
     Next { counter: Register, limit: Register, start: usize },
     /// Jumps to `exit` if the gate is false.

@@ -303,16 +303,16 @@ impl<'a> Resolver<'a> {
     fn begin_loop(&mut self, node: NodeId) -> Result<(), BackendError> {
         let bound = self.value(self.graph.source(node, 0))?;
         let Arg::Range { axis, .. } = *self.graph.arg(node) else { return Err(self.refuse(node, "it has no axis")) };
-        let is_global = axis == AxisType::Global;
+        let is_shared = axis == AxisType::Thread;
         let parallel = match axis {
-            AxisType::Global | AxisType::Thread => Parallel::Grid,
+            _ if axis.is_parallel() => Parallel::Grid,
             AxisType::Local => Parallel::Group,
             _ => Parallel::No,
         };
         let (counter, limit) = (self.allocate(node, 1)?, self.allocate(node, 1)?);
         self.values.insert(node, counter);
         self.open.push((node, self.code.instructions.len()));
-        self.emit(Instruction::Loop { bound, is_global, parallel, counter, limit, exit: 0 });
+        self.emit(Instruction::Loop { bound, is_shared, parallel, counter, limit, exit: 0 });
         Ok(())
     }
 

@@ -20,7 +20,7 @@ struct Machine<'a> {
     watch: Option<Watch>,
 }
 
-/// Runs these trips of a kernel's GLOBAL Range.
+/// Runs these trips of a kernel's THREAD Range.
 ///
 /// # Safety
 /// `params` must be valid for the sizes that the kernel's Params declare, and not be used elsewhere during the call.
@@ -127,8 +127,8 @@ impl Machine<'_> {
             }
             Instruction::Store { address, source, gate } => self.store(address, *source, *gate)?,
             Instruction::Accumulate { address, source, gate } => self.accumulate(address, *source, *gate)?,
-            Instruction::Loop { bound, is_global, parallel, counter, limit, exit } => {
-                let (first, end) = match is_global {
+            Instruction::Loop { bound, is_shared, parallel, counter, limit, exit } => {
+                let (first, end) = match is_shared {
                     true => (trips.start as i64, trips.end as i64),
                     false => (0, self.scalar(*bound) as i64),
                 };

@@ -209,9 +209,9 @@ impl Machine<'_> {
             }
             Instruction::Store { address, source, gate } => self.store(address, *source, *gate)?,
             Instruction::Accumulate { address, source, gate } => self.accumulate(address, *source, *gate)?,
-            Instruction::Loop { bound, is_global, counter, limit, exit, .. } => {
+            Instruction::Loop { bound, is_shared, counter, limit, exit, .. } => {
                 for thread in 0..self.size {
-                    let (first, end) = match is_global {
+                    let (first, end) = match is_shared {
                         true => (trips.start as i64, trips.end as i64),
                         false => (0, self.lane(*bound, 0, thread) as i64),
                     };

@@ -87,11 +87,11 @@ impl Registers {
 impl Renderer<'_, '_> {
     /// The loop is tested at its end, and before it only if it may have no trips.
     pub(super) fn open_loop(&mut self, node: NodeId) -> Result<()> {
-        let shared = matches!(self.graph.arg(node), Arg::Range { axis: AxisType::Global, .. });
+        let shared = matches!(self.graph.arg(node), Arg::Range { axis: AxisType::Thread, .. });
         let bound = self.graph.source(node, 0);
         let (start, end, guarded) = if shared {
             if self.is_gpu() {
-                return Err(self.unsupported(node, "a GPU has workgroups in place of a GLOBAL loop"));
+                return Err(self.unsupported(node, "a GPU has workgroups in place of a THREAD loop"));
             }
             let (start, end) = self.shared_trips()?;
             (start, end, true)

@@ -52,7 +52,7 @@ impl Renderer<'_, '_> {
         self.emit.offset(scratch, offset, Kind::I8)
     }
 
-    /// The trips of the GLOBAL Range that this call runs.
+    /// The trips of the THREAD Range that this call runs.
     pub(super) fn shared_trips(&self) -> Result<(Value, Value)> {
         Ok((self.emit.parameter(1, Kind::I64)?, self.emit.parameter(2, Kind::I64)?))
     }

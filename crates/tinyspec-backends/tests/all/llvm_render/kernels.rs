@@ -14,12 +14,12 @@ fn matmul(rows: i64, lanes: i64, size: i64) -> LinearKernel {
 
 /// As [`matmul`], with `inner` terms; where they are `numbered`, `Σ (a[m, k] + k) b[k, n]`.
 fn product(rows: i64, lanes: i64, size: i64, inner: i64, numbered: bool) -> LinearKernel {
-    let mut kernel = Kernel { global_trips: (size / rows) as usize, ..Kernel::default() };
+    let mut kernel = Kernel { shared_trips: (size / rows) as usize, ..Kernel::default() };
     let (out, a, b) =
         (kernel.param(F32, size * size), kernel.param(F32, size * inner), kernel.param(F32, inner * size));
     let (size_node, rows_node, lanes_node) = (kernel.int(size), kernel.int(rows), kernel.int(lanes));
     let inner_node = kernel.int(inner);
-    let (m_range, m) = kernel.range(size / rows, 0, AxisType::Global);
+    let (m_range, m) = kernel.range(size / rows, 0, AxisType::Thread);
     let first_row = kernel.alu(Op::Mul, &[m, rows_node]);
     let (n_range, n) = kernel.range(size / lanes, 1, AxisType::Loop);
     let column = kernel.alu(Op::Mul, &[n, lanes_node]);
@@ -486,7 +486,7 @@ fn kernels_that_share_a_module_are_those_that_have_their_own() {
         assert!(code.windows(section.len()).any(|bytes| bytes == section.as_bytes()), "kernel {number}");
         let bytes: Vec<u8> = (1..=37 * 2).flat_map(|i| (i as f32 * 0.75).to_le_bytes()).collect();
         let buffers = vec![bytes; kernel.params];
-        let trips = (0, kernel.global_trips as i64);
+        let trips = (0, kernel.shared_trips as i64);
         assert_eq!(run_object(&code, kernel, &buffers, trips), run_part(&compiler, &target, kernel, &buffers, trips));
     }
 }

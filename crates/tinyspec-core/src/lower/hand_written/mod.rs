@@ -12,13 +12,14 @@ mod schedule;
 mod vectorize;
 
 pub(crate) use packed_dot::pack_dots;
+pub(crate) use schedule::schedule;
 pub(crate) use vectorize::vectorize;
 
 use crate::profile;
 use tinyspec_ir::kernel::WrittenKernel;
 use tinyspec_ir::{Graph, NodeId, Op, Result, verify};
 
-/// A kernel for given dims, in flat range form, with its axes as a CPU runs them.
+/// A kernel for given dims, in flat range form.
 pub(crate) struct Specialised {
     pub graph: Graph,
     pub sink: NodeId,
@@ -63,6 +64,5 @@ pub(crate) fn specialise(code: &[u8], dims: &[i64]) -> Result<Specialised> {
     let sink = leave::leave(&mut graph, sink)?;
     let (mut graph, sink) = flatten::flatten(&graph, sink)?;
     let (sink, before) = cover::separate(&mut graph, sink, &kernel)?;
-    let sink = schedule::schedule(&mut graph, sink)?;
     Ok(Specialised { graph, sink, before, buffers: kernel.buffers })
 }

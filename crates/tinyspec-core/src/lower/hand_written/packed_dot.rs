@@ -151,9 +151,7 @@ impl Factor {
 
     /// Whether iterations of a parallel loop read words that are side by side.
     fn is_contiguous(&self, graph: &Graph, count: i64) -> bool {
-        let is_parallel = |range: NodeId| {
-            matches!(graph.arg(range), Arg::Range { axis: AxisType::Global | AxisType::Thread | AxisType::Local, .. })
-        };
+        let is_parallel = |range: NodeId| matches!(graph.arg(range), Arg::Range { axis, .. } if axis.is_parallel() || *axis == AxisType::Local);
         self.index.terms().iter().any(|&(atom, factor)| factor == count && is_parallel(atom))
     }
 

@@ -15,7 +15,7 @@ pub(super) fn in_order(graph: &mut Graph, sink: NodeId, target: &Target) -> Resu
     let (mut sink, mut ranges) = (sink, FxHashSet::default());
     let live = graph.reachable(&[sink]);
     // The loop that threads share has no order.
-    let is_member = |node: &NodeId| matches!(axis(graph, *node), Some(AxisType::Thread | AxisType::Local));
+    let is_member = |node: &NodeId| matches!(axis(graph, *node), Some(AxisType::Global | AxisType::Local));
     let members: Vec<NodeId> = live.into_iter().filter(is_member).collect();
     for around in members {
         let found = Running::of(graph, sink, around)?;

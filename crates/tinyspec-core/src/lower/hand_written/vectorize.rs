@@ -143,7 +143,7 @@ impl Kernel {
     }
 
     fn is_parallel(&self, graph: &Graph, range: NodeId) -> bool {
-        matches!(axis(graph, range), Some(AxisType::Global | AxisType::Thread | AxisType::Local))
+        axis(graph, range).is_some_and(|axis| axis.is_parallel() || axis == AxisType::Local)
     }
 
     fn cut(&self, graph: &Graph, end: NodeId) -> Option<Cut> {
@@ -357,7 +357,7 @@ fn cut_nest(graph: &mut Graph, sink: NodeId, end: NodeId, side: i64) -> Result<N
 
 /// The loop over tiles, unless there is one tile. The loop that threads share is one in any case.
 fn outer_loop(graph: &mut Graph, tiles: i64, axis: AxisType) -> Result<Option<NodeId>> {
-    if tiles == 1 && axis != AxisType::Global {
+    if tiles == 1 && axis != AxisType::Thread {
         return Ok(None);
     }
     new_range(graph, tiles, axis).map(Some)
@@ -369,7 +369,7 @@ fn cut_loop(graph: &mut Graph, sink: NodeId, end: NodeId, tile: i64) -> Result<N
     let (Some(all), Some(axis)) = (trips(graph, range), axis(graph, range)) else { return Ok(sink) };
     let (count, left) = (all / tile, all % tile);
     // Nothing may be outside the loop that threads share, so its last iteration is the remainder.
-    let is_last_iteration = axis == AxisType::Global && left != 0;
+    let is_last_iteration = axis == AxisType::Thread && left != 0;
     let outer = outer_loop(graph, if is_last_iteration { count + 1 } else { count }, axis)?;
     let inner = new_range(graph, tile, AxisType::Upcast)?;
     let at = position(graph, outer.map(|outer| (outer, tile)), inner, 0)?;

@@ -7,7 +7,7 @@ use crate::lower::live::trips;
 use tinyspec_backends::Target;
 use tinyspec_ir::address::register;
 use tinyspec_ir::instruction::Instruction;
-use tinyspec_ir::{Arg, AxisType, Builder, Const, DType, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
 /// Unroll factors; the first that divides the trip count is taken.
 const TIMES: [i64; 4] = [4, 3, 2, 5];
@@ -59,7 +59,7 @@ pub fn unroll(graph: &mut Graph, linear: NodeId, target: &Target) -> Result<Node
 /// The number of instructions of the loop that begins here, inside of loops of `outer` trips, and how many of its trips become one.
 fn times(graph: &Graph, list: &[NodeId], outer: i64) -> Option<(usize, i64)> {
     let (&range, rest) = list.split_first()?;
-    if matches!(graph.arg(range), Arg::Range { axis: AxisType::Global | AxisType::Thread, .. }) {
+    if matches!(graph.arg(range), Arg::Range { axis, .. } if axis.is_parallel()) {
         return None;
     }
     let trips = trips(graph, range)?;

@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 use tinyspec_backends::Target;
 use tinyspec_ir::address::register;
 use tinyspec_ir::instructions::{condition, greatest_bound, negated};
-use tinyspec_ir::{Arg, AxisType, Builder, Graph, NodeId, Op, Result, dim};
+use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result, dim};
 
 /// The largest loop that is worth a second version, in instructions.
 const LARGEST: usize = 512;
@@ -93,7 +93,7 @@ impl Loop<'_> {
     /// A candidate by the loop's first invariant condition or, without any, by its invariant masks; then `condition` is empty.
     fn candidate(&self) -> Option<Candidate> {
         let (graph, range) = (self.graph, self.list[self.start]);
-        if matches!(graph.arg(range), Arg::Range { axis: AxisType::Global | AxisType::Thread, .. }) {
+        if matches!(graph.arg(range), Arg::Range { axis, .. } if axis.is_parallel()) {
             return None;
         }
         let is_long = trips(graph, range).is_some_and(|trips| trips >= LEAST_TRIPS);

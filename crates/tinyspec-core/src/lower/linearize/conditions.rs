@@ -8,7 +8,7 @@ use super::Loops;
 use crate::lower::live::Live;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_ir::address::is_register;
-use tinyspec_ir::{Arg, AxisType, Builder, Graph, NodeId, Op, Result};
+use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
 /// A step in the body of a loop; an End stands for the whole loop that it closes.
 #[derive(Clone, Copy)]
@@ -79,9 +79,9 @@ impl Conditions<'_> {
         if self.graph.op(node) != Op::End {
             return gate(self.graph, node);
         }
-        // A loop that threads share cannot be part of a block.
+        // A parallel loop cannot be part of a block.
         let range = self.graph.source(node, 1);
-        if matches!(self.graph.arg(range), Arg::Range { axis: AxisType::Global | AxisType::Thread, .. }) {
+        if matches!(self.graph.arg(range), Arg::Range { axis, .. } if axis.is_parallel()) {
             return None;
         }
         let inside = self.inside(node);

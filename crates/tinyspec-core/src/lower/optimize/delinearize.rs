@@ -71,7 +71,7 @@ fn digit(graph: &Graph, node: NodeId) -> Option<Digits> {
     let (Op::Idiv | Op::Mod, [range, base]) = (graph.op(node), graph.sources(node)) else { return None };
     let number = |node: NodeId| graph.as_int(node).and_then(|number| i64::try_from(number).ok());
     let base = number(*base)?;
-    // The one GLOBAL Range stays whole.
+    // The one THREAD Range stays whole.
     let Arg::Range { axis: AxisType::Loop | AxisType::Reduce, .. } = graph.arg(*range) else { return None };
     let trips = number(graph.source(*range, 0))?;
     (base > 1 && base < trips).then_some(Digits { range: *range, base, trips })

@@ -2,7 +2,6 @@
 
 use super::transforms::{Order, Padto, Split, additions};
 use super::{OptOp, Scheduler, Space};
-use tinyspec_ir::AxisType;
 
 /// A schedule and the axes it leads to.
 pub(crate) struct Candidate {
@@ -37,7 +36,7 @@ pub(crate) fn neighbours(scheduler: &Scheduler, ops: &[OptOp]) -> Vec<Candidate>
 /// The schedules in which the axis that the threads share is split or padded first; only what is left of it is shared.
 fn with_shared_split(scheduler: &Scheduler, ops: &[OptOp]) -> Option<Vec<Vec<OptOp>>> {
     let (position, shared) = ops.iter().enumerate().find_map(|(position, op)| match op {
-        OptOp::Split(Split { axis, target: AxisType::Global, .. }) => Some((position, *axis)),
+        OptOp::Split(Split { axis, target, .. }) if target.is_parallel() => Some((position, *axis)),
         _ => None,
     })?;
     let mut rest = ops.to_vec();

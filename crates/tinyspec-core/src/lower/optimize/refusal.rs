@@ -88,15 +88,18 @@ pub enum Refusal {
         to: AxisType,
     },
     /// The device has no workgroups.
-    #[error("a {0:?} axis needs workgroups, which this device does not have; its threads share a GLOBAL axis")]
+    #[error("a {0:?} axis needs workgroups, which this device does not have; its threads share a THREAD axis (t)")]
     NoWorkgroups(AxisType),
-    /// A second GLOBAL axis where threads share one.
-    #[error("the threads of this device share one GLOBAL axis, and there is one already")]
-    SecondGlobal,
-    /// A loop is around the GLOBAL axis.
-    #[error("the threads of this device share the outermost loop: no loop is around a GLOBAL axis")]
-    GlobalInside,
-    /// Loops that follow each other have no GLOBAL axis.
+    /// The device has workgroups in place of a CPU's threads.
+    #[error("a Thread axis is for the threads of a CPU; this device has workgroups, which share a GLOBAL axis (g)")]
+    NoThreads,
+    /// A second THREAD axis where threads share one.
+    #[error("the threads of this device share one THREAD axis, and there is one already")]
+    SecondThread,
+    /// A loop is around the THREAD axis.
+    #[error("the threads of this device share the outermost loop: no loop is around a THREAD axis")]
+    ThreadInside,
+    /// Loops that follow each other have no THREAD axis.
     #[error("the kernel has {0} loop nests that follow each other: its threads share none of them")]
     SeveralNests(usize),
     /// Two axes that cannot change places.

@@ -129,11 +129,11 @@ impl Scatter {
 
     fn build(&self, graph: &mut Graph, threads: usize) -> Result<Option<NodeId>> {
         let shared = self.shared(graph, threads);
-        let (mut global, mut common) = (None, FxHashMap::default());
+        let (mut outermost, mut common) = (None, FxHashMap::default());
         if let Some((range, parts)) = shared {
             let length = live::trips(graph, range).unwrap_or(1) / parts;
-            let part = new_range(graph, parts, AxisType::Global)?;
-            global = Some(part);
+            let part = new_range(graph, parts, AxisType::Thread)?;
+            outermost = Some(part);
             // Where a part begins; its inside is a loop of its own in either nest.
             let start = Affine::atom(part).scale(length).emit(graph)?;
             common.insert(range, (start, length));
@@ -164,7 +164,7 @@ impl Scatter {
         let sources: SmallVec<[NodeId; 3]> = [place, after].into_iter().chain(roots.get(2).copied()).collect();
         let update = graph.add(Op::Store, &sources, Arg::None)?;
         let update = closed(graph, update, &loops)?;
-        closed(graph, update, global.as_slice()).map(Some)
+        closed(graph, update, outermost.as_slice()).map(Some)
     }
 
     /// The loops around a term. Rows are outside, so that what goes to a row meets in the cache, unless neighbours in what
@@ -270,7 +270,7 @@ impl Scatter {
     ) -> Result<(FxHashMap<NodeId, NodeId>, Vec<NodeId>)> {
         let (mut map, mut loops) = (FxHashMap::default(), Vec::new());
         for &range in ranges {
-            let kind = if self.reduced.contains(&range) { AxisType::Loop } else { AxisType::Thread };
+            let kind = if self.reduced.contains(&range) { AxisType::Loop } else { AxisType::Global };
             let new = match common.get(&range) {
                 Some(&(start, 1)) => start,
                 Some(&(start, length)) => {

@@ -138,8 +138,8 @@ impl Space {
             }
             outer = Some(self.origins.len());
             // Given to the threads already.
-            let shared = matches!(graph.arg(range), Arg::Range { axis: AxisType::Global, .. });
-            let kind = if shared { AxisType::Global } else { kind };
+            let shared = matches!(graph.arg(range), Arg::Range { axis: AxisType::Thread, .. });
+            let kind = if shared { AxisType::Thread } else { kind };
             self.axes.push(Axis { origin: self.origins.len(), part: 0, trips: origin.trips, stride: 1, kind });
             self.origins.push(origin);
         }
@@ -150,15 +150,16 @@ impl Space {
         self.own_loops.is_some()
     }
 
-    /// The op that gives the outermost loop to the threads; none where several nests follow each other.
+    /// The op that gives the outermost loop to the threads, or to workgroups; none where several nests follow each other.
     pub(crate) fn share(&self) -> Option<OptOp> {
         let is_loop = |axis: &Axis| axis.kind == AxisType::Loop && axis.trips != Some(1);
-        if self.has_own_loops() || self.axes.iter().any(|axis| axis.kind == AxisType::Global) {
+        if self.has_own_loops() || self.axes.iter().any(|axis| axis.kind.is_parallel()) {
             return None;
         }
         let axis = self.axes.iter().find(|axis| is_loop(axis)).filter(|_| self.facts.nests.len() == 1)?;
         let factor = axis.trips?;
-        Some(Split { axis: axis.name(), factor, target: AxisType::Global, top: true }.into())
+        let target = if self.facts.workgroups { AxisType::Global } else { AxisType::Thread };
+        Some(Split { axis: axis.name(), factor, target, top: true }.into())
     }
 
     /// Params that can be copied.
@@ -238,7 +239,7 @@ impl Space {
             match axis.kind {
                 _ if axis.trips == Some(1) => {}
                 AxisType::Upcast => tile.push(position),
-                AxisType::Loop | AxisType::Global => {}
+                kind if kind == AxisType::Loop || kind.is_parallel() => {}
                 _ => return None,
             }
         }
@@ -338,22 +339,27 @@ impl Space {
         if elements > LARGEST_TILE {
             return Err(Refusal::Tile { elements, most: LARGEST_TILE });
         }
-        if self.facts.workgroups { Ok(()) } else { self.check_threads() }
+        if self.facts.workgroups { self.check_workgroups() } else { self.check_threads() }
+    }
+
+    /// With workgroups nothing is left for a CPU's threads.
+    fn check_workgroups(&self) -> Result<(), Refusal> {
+        if self.axes.iter().any(|axis| axis.kind == AxisType::Thread) { Err(Refusal::NoThreads) } else { Ok(()) }
     }
 
     /// Without workgroups the threads share the outermost loop, and nothing else is parallel.
     fn check_threads(&self) -> Result<(), Refusal> {
-        let is_of_workgroups = |kind: AxisType| kind == AxisType::Thread || kind.is_within_workgroup();
+        let is_of_workgroups = |kind: AxisType| kind == AxisType::Global || kind.is_within_workgroup();
         if let Some(axis) = self.axes.iter().find(|axis| is_of_workgroups(axis.kind)) {
             return Err(Refusal::NoWorkgroups(axis.kind));
         }
         let loops = || self.axes.iter().filter(|axis| axis.trips != Some(1) && !axis.is_tile());
-        match loops().filter(|axis| axis.kind == AxisType::Global).count() {
+        match loops().filter(|axis| axis.kind == AxisType::Thread).count() {
             0 => Ok(()),
             _ if self.facts.nests.len() > 1 => Err(Refusal::SeveralNests(self.facts.nests.len())),
-            1 if loops().next().is_some_and(|axis| axis.kind == AxisType::Global) => Ok(()),
-            1 => Err(Refusal::GlobalInside),
-            _ => Err(Refusal::SecondGlobal),
+            1 if loops().next().is_some_and(|axis| axis.kind == AxisType::Thread) => Ok(()),
+            1 => Err(Refusal::ThreadInside),
+            _ => Err(Refusal::SecondThread),
         }
     }
 

@@ -37,7 +37,7 @@ fn kind(graph: &Graph, range: NodeId) -> Option<AxisType> {
 }
 
 fn is_group(graph: &Graph, range: NodeId) -> bool {
-    matches!(kind(graph, range), Some(AxisType::Global | AxisType::Thread))
+    kind(graph, range) == Some(AxisType::Global)
 }
 
 fn is_thread(graph: &Graph, range: NodeId) -> bool {

@@ -124,9 +124,9 @@ impl<'a> Loops<'a> {
         self.ranges[axis] & open != 0
     }
 
-    /// Threads at work on average, where a GLOBAL axis is shared among so many.
+    /// Threads at work on average, where a THREAD axis is shared among so many.
     pub fn threads(&self, threads: usize) -> f64 {
-        let global = (0..self.ranges.len()).find(|&axis| self.space.axes[axis].kind == AxisType::Global);
-        super::threads(global.map_or(1.0, |axis| self.trips(axis)), threads)
+        let shared = (0..self.ranges.len()).find(|&axis| self.space.axes[axis].kind == AxisType::Thread);
+        super::threads(shared.map_or(1.0, |axis| self.trips(axis)), threads)
     }
 }

@@ -35,7 +35,7 @@ pub(in crate::lower::optimize) fn estimate(graph: &Graph, sink: NodeId, target: 
                 let size = sizes.size(graph, node) as f64;
                 [size / core.arithmetic, 0.0, size]
             }
-            Op::Range if axis(node) == AxisType::Global => {
+            Op::Range if axis(node) == AxisType::Thread => {
                 estimate.threads = threads(trips(node), target.threads);
                 continue;
             }

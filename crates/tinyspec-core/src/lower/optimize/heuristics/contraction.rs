@@ -575,7 +575,7 @@ impl Planner<'_> {
 
     /// Position of the outermost loop over an original range.
     pub(super) fn outermost(&self, origin: usize) -> Option<usize> {
-        let is_loop = |kind: AxisType| matches!(kind, AxisType::Loop | AxisType::Global);
+        let is_loop = |kind: AxisType| kind == AxisType::Loop || kind.is_parallel();
         self.space.axes.iter().position(|axis| axis.origin == origin && is_loop(axis.kind))
     }
 

@@ -13,7 +13,7 @@ const LEAST_BYTES: i64 = 1 << 17;
 
 /// Assigns to copy kernels the large copies that each thread would otherwise make for itself. `space` is the result of `ops`.
 pub(in super::super) fn share_copies(graph: &Graph, kernel: &Kernel, space: Space, ops: &mut [OptOp], target: &Target) {
-    let is_shared = space.axes.iter().any(|axis| axis.kind == AxisType::Global && axis.trips != Some(1));
+    let is_shared = space.axes.iter().any(|axis| axis.kind == AxisType::Thread && axis.trips != Some(1));
     if target.threads <= 1 || !space.facts.can_copy_before || !is_shared {
         return;
     }

@@ -84,9 +84,9 @@ pub(super) fn build<'a>(
     let batch: Vec<(NodeId, i64)> = form.batch.iter().map(|&range| (range, trips(nest.graph, range))).collect();
     let all = batch.iter().fold(strips, |all, (_, trips)| all * trips);
     if all > 1 {
-        nest.global = Some(nest.range(all, AxisType::Global)?);
+        nest.shared = Some(nest.range(all, AxisType::Thread)?);
     }
-    let number = nest.global.map_or(Affine::number(0), Affine::atom);
+    let number = nest.shared.map_or(Affine::number(0), Affine::atom);
     let mut known = FxHashMap::default();
     let mut step = all;
     for &(range, trips) in &batch {
@@ -249,8 +249,8 @@ pub(super) fn build<'a>(
     let mut effect = blocks.stores(row, stored.as_ref())?;
     let nest = &mut blocks.nest;
     effect = closed(nest.graph, effect, &[lane])?;
-    if let Some(global) = nest.global {
-        effect = closed(nest.graph, effect, &[global])?;
+    if let Some(shared) = nest.shared {
+        effect = closed(nest.graph, effect, &[shared])?;
     }
     nest.graph.add(Op::Sink, &[effect], Arg::None)
 }

@@ -24,7 +24,7 @@ pub(super) struct Nest<'a> {
     /// Lanes of a strip.
     pub width: i64,
     /// The Range that threads share: every trip of it begins anew.
-    pub global: Option<NodeId>,
+    pub shared: Option<NodeId>,
     next_id: u32,
     next_slot: u32,
 }
@@ -32,7 +32,7 @@ pub(super) struct Nest<'a> {
 impl<'a> Nest<'a> {
     pub fn new(graph: &'a mut Graph, width: i64) -> Nest<'a> {
         let next_id = next_range_id(graph, graph.nodes());
-        Nest { graph, width, global: None, next_id, next_slot: 0 }
+        Nest { graph, width, shared: None, next_id, next_slot: 0 }
     }
 
     pub fn range(&mut self, trips: i64, axis: AxisType) -> Result<NodeId> {
@@ -67,7 +67,7 @@ impl<'a> Nest<'a> {
     pub fn local(&mut self, rows: i64) -> Result<Local> {
         self.next_slot += 1;
         let local = Local::new(self.graph, self.next_slot - 1, DType::F32, rows * self.width)?;
-        local.after(self.graph, self.global)
+        local.after(self.graph, self.shared)
     }
 
     /// An element of a buffer in which each lane has a column.

@@ -20,7 +20,7 @@ impl Rebuild<'_> {
             if let (Op::End, &[_, outer, ..]) = (graph.op(copy), graph.sources(copy))
                 && let Arg::Range { id, axis: AxisType::Loop } = *graph.arg(outer)
             {
-                new.insert(outer, graph.range(graph.source(outer, 0), id, AxisType::Global)?);
+                new.insert(outer, graph.range(graph.source(outer, 0), id, AxisType::Thread)?);
             }
             let copy = substitute(graph, &[copy], &new)?;
             let copy = graph.add(Op::Sink, &copy, Arg::None)?;

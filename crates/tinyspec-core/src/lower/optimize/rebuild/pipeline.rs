@@ -87,8 +87,9 @@ impl Stages {
             return Ok(None);
         };
         let columns = outer.split_off(position + 1);
-        let is_serial = |&range: &NodeId| matches!(kind(graph, range), Some(AxisType::Loop | AxisType::Global));
-        if !outer.iter().all(is_serial) || columns.is_empty() {
+        let is_around =
+            |&range: &NodeId| kind(graph, range).is_some_and(|kind| kind == AxisType::Loop || kind.is_parallel());
+        if !outer.iter().all(is_around) || columns.is_empty() {
             return Ok(None);
         }
         outer.pop();

@@ -90,7 +90,7 @@ impl Sums {
         for &range in &nest.ranges {
             match graph.arg(range) {
                 Arg::Range { axis: AxisType::Upcast, .. } => columns.push(range),
-                Arg::Range { axis: AxisType::Loop | AxisType::Global, .. } => outer.push(range),
+                Arg::Range { axis, .. } if *axis == AxisType::Loop || axis.is_parallel() => outer.push(range),
                 _ => return Ok(None),
             }
         }
@@ -146,7 +146,8 @@ impl Sums {
         let terms: Vec<NodeId> = inner.into_iter().chain(tile).collect();
         let results: Vec<NodeId> = terms.iter().copied().filter(|range| !around.contains(range)).collect();
         let is_serial = |range: &NodeId| is(range, AxisType::Loop) || is(range, AxisType::Upcast);
-        let is_around = |range: &NodeId| is(range, AxisType::Loop) || is(range, AxisType::Global);
+        let is_around =
+            |range: &NodeId| is(range, AxisType::Loop) || is(range, AxisType::Global) || is(range, AxisType::Thread);
         let all = outer.len() + results.len();
         if !results.iter().all(is_serial) || !outer.iter().all(is_around) || nest.ranges.len() != all {
             return None;

@@ -31,7 +31,7 @@ pub(in super::super) struct Facts {
     /// Ranges that words can be made along, and what the words hold.
     pub word_ranges: Vec<NodeId>,
     pub numbers: Option<DType>,
-    /// The device has workgroups; else its threads share the one GLOBAL axis.
+    /// The device has workgroups; else its threads share the one THREAD axis.
     pub workgroups: bool,
     /// A kernel that runs before can make copies.
     pub can_copy_before: bool,

@@ -97,7 +97,7 @@ impl Transform for Split {
 
     fn replacements(&self, _: &Space) -> Vec<Split> {
         let factors: &[i64] = match self.target {
-            AxisType::Global => &[],
+            kind if kind.is_parallel() => &[],
             AxisType::Upcast | AxisType::Unroll => &TILES,
             _ => &BLOCKS,
         };

@@ -34,7 +34,7 @@ impl Rebuild<'_> {
         let is_inside = |axis: usize| match self.space.axes[axis].kind {
             AxisType::Upcast | AxisType::Unroll => true,
             kind if self.shares && kind.is_within_workgroup() => true,
-            AxisType::Global | AxisType::Thread if self.shares => false,
+            AxisType::Global if self.shares => false,
             _ => axis >= around,
         };
         let inside: SmallVec<[usize; 8]> =
