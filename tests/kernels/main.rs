@@ -25,6 +25,7 @@ mod scan;
 mod scatter;
 #[path = "../simulators.rs"]
 mod simulators;
+mod storage;
 mod trips;
 mod updates;
 mod vectors;

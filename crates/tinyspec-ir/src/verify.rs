@@ -18,6 +18,7 @@ mod linear;
 mod machine;
 mod order;
 mod schedule;
+mod storage;
 mod tensor;
 mod threads;
 
@@ -29,6 +30,7 @@ pub use kernel::{loops, ranges, tiles};
 pub use linear::linear;
 pub use machine::machine;
 pub use schedule::schedule;
+pub use storage::storage;
 pub use tensor::tensor;
 
 use crate::{Error, ErrorKind, Graph, NodeId, Result};

@@ -240,6 +240,7 @@ fn finish_by(
     let params = params(&graph, sink);
     let linear = pass::run(passes, &mut graph, sink, target, observe)?;
     let (local_offsets, scratch_bytes) = plan::locals(&graph, linear);
+    checked("plan", || verify::storage(&graph, linear, &local_offsets))?;
     Ok(LinearKernel {
         hand_written: None,
         shared_trips: most_shared_trips(&graph, linear),

@@ -52,6 +52,8 @@ pub enum Stage {
     Linearize,
     /// Rewrites the instructions of loops.
     Loops,
+    /// Gives storage to the values of a kernel.
+    Plan,
 }
 
 impl Stage {
@@ -64,6 +66,7 @@ impl Stage {
             Stage::Select => "select",
             Stage::Linearize => "linearize",
             Stage::Loops => "loops",
+            Stage::Plan => "plan",
         }
     }
 }

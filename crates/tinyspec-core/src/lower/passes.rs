@@ -12,7 +12,7 @@ pub use super::pass::{Form, INPUT, Observe, Pass, SCHEDULED, Stage, run};
 pub use super::rangeify::{CUT, DIVIDE, SCHEDULE, SIMPLIFY, SchedulePass, TensorPass, run_on_schedule, run_on_tensors};
 
 use super::pass::pass;
-use super::{expand, linear, linearize, select, special};
+use super::{expand, linear, linearize, plan, select, special};
 use std::iter::once;
 use std::sync::LazyLock;
 use tinyspec_backends::settings::{self, UnknownSetting};
@@ -38,6 +38,7 @@ pub const LOWERING: &[Pass] = &[
     pass(Stage::Loops,     "prefetch",    Form::Linear,  Form::Linear,  linear::prefetch),
     pass(Stage::Loops,     "nontemporal", Form::Linear,  Form::Linear,  linear::nontemporal),
     pass(Stage::Loops,     "branches",    Form::Linear,  Form::Linear,  linear::branches),
+    pass(Stage::Plan,      "registers",   Form::Linear,  Form::Linear,  plan::registers),
 ];
 
 /// The names under which a kernel is observed, in the order of the pipeline.

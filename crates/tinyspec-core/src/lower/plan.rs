@@ -1,9 +1,15 @@
-//! Register/Memory Plan: assigns memory to the values of a schedule and of a kernel.
+//! Register/Memory Plan: assigns memory to the values of a schedule and of a kernel, the same to those of which no two are needed at once.
 //!
-//! Temporaries of a schedule share one arena by lifetime; LOCAL Buffers of a kernel share the scratch of a call.
+//! Temporaries of a schedule share one arena, LOCAL Buffers of a kernel the scratch of a call, and registers are merged.
+
+mod lifetimes;
+mod locals;
+mod registers;
+
+pub use locals::locals;
+pub(super) use registers::registers;
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
-use tinyspec_ir::{AddrSpace, Arg, Builder, Graph, NodeId, Op};
 
 /// The alignment of every offset: a cache line, and the widest vector.
 pub const ALIGNMENT: usize = 64;
@@ -105,19 +111,4 @@ impl Free {
         self.by_offset.remove(&offset);
         self.by_size.remove(&(size, offset));
     }
-}
-
-/// Offsets of a kernel's LOCAL Buffers, by slot, and the bytes of its scratch.
-pub fn locals(graph: &Graph, linear: NodeId) -> (Vec<(u32, usize)>, usize) {
-    let mut offsets: Vec<(u32, usize)> = Vec::new();
-    let mut end = 0;
-    for node in graph.reachable(&[linear]) {
-        let Arg::Buffer { slot, dtype, addrspace: AddrSpace::Local, .. } = graph.arg(node) else { continue };
-        if graph.op(node) == Op::Buffer && offsets.iter().all(|(known, _)| known != slot) {
-            let count = graph.props(node).element_count().as_const().unwrap_or(0).max(0) as usize;
-            offsets.push((*slot, end));
-            end += (count * dtype.size()).next_multiple_of(ALIGNMENT);
-        }
-    }
-    (offsets, end)
 }

@@ -6,7 +6,7 @@ use tinyspec_ir::{Arg, Builder, DType, Graph, NodeId, Op, Result, instructions};
 
 /// An instruction sequence that is appended to.
 #[derive(Default)]
-pub(super) struct Instructions {
+pub(in super::super) struct Instructions {
     list: Vec<NodeId>,
     listed: FxHashSet<NodeId>,
     /// The replacements of old nodes.
@@ -23,7 +23,7 @@ pub(super) struct Instructions {
 
 /// A snapshot of the replacements.
 #[derive(Clone)]
-pub(super) struct Replacements(FxHashMap<NodeId, NodeId>, FxHashSet<NodeId>);
+pub(in super::super) struct Replacements(FxHashMap<NodeId, NodeId>, FxHashSet<NodeId>);
 
 impl Instructions {
     /// The replacement of an old node, or the node itself.

@@ -20,7 +20,7 @@ pub use prefetch::prefetch;
 pub use unroll::unroll;
 pub use unswitch::unswitch;
 
-use instructions::Instructions;
+pub(super) use instructions::Instructions;
 
 /// Bytes of a cache line.
 const LINE: i64 = 64;

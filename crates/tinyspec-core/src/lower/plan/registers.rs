@@ -1,0 +1,97 @@
+//! Gives registers whose lifetimes do not overlap the same storage.
+
+use super::lifetimes::{Lifetimes, Own};
+use crate::lower::linear::Instructions;
+use rustc_hash::{FxHashMap, FxHashSet};
+use tinyspec_backends::Target;
+use tinyspec_ir::{AddrSpace, Arg, Graph, NodeId, Op, Result};
+
+/// A register takes the storage of one that has come to its end, if both have all their accesses in one loop or condition, beginning
+/// with a store that stands there directly: so neither keeps a value from trip to trip. That store waits for the other's accesses.
+pub fn registers(graph: &mut Graph, linear: NodeId, _: &Target) -> Result<NodeId> {
+    let Shared { storage, waits } = Shared::of(graph, linear);
+    if storage.is_empty() {
+        return Ok(linear);
+    }
+    let list = graph.sources(linear).to_vec();
+    let mut instructions = Instructions::default();
+    for (&register, &storage) in &storage {
+        instructions.replace(register, storage);
+    }
+    for node in list.into_iter().filter(|node| !storage.contains_key(node)) {
+        let Some(waits) = waits.get(&node) else {
+            instructions.copy(graph, node)?;
+            continue;
+        };
+        let mut sources = graph.sources(node).to_vec();
+        let place = [sources[0]].iter().chain(waits).map(|&node| instructions.now(node)).collect::<Vec<NodeId>>();
+        sources[0] = instructions.push(graph, Op::After, &place, Arg::None)?;
+        sources[1] = instructions.now(sources[1]);
+        let arg = graph.arg(node).clone();
+        instructions.copy_as(graph, node, Op::Store, &sources, arg)?;
+    }
+    instructions.linear(graph)
+}
+
+/// Which registers take whose storage.
+#[derive(Default)]
+struct Shared {
+    /// The first Buffer that has the storage of another.
+    storage: FxHashMap<NodeId, NodeId>,
+    /// What the first store of a register with another's storage waits for.
+    waits: FxHashMap<NodeId, Vec<NodeId>>,
+}
+
+/// Storage whose last register has come to its end.
+struct Place {
+    first: NodeId,
+    /// The last position at which it is needed.
+    last: usize,
+    waits: Vec<NodeId>,
+}
+
+impl Shared {
+    fn of(graph: &Graph, linear: NodeId) -> Shared {
+        let lifetimes = Lifetimes::new(graph, linear, AddrSpace::Reg);
+        let mut shared = Shared::default();
+        // By scope, dtype and size.
+        let mut places: FxHashMap<(usize, NodeId, Arg), Vec<Place>> = FxHashMap::default();
+        for own in &lifetimes.buffers {
+            let home = lifetimes.home(own.accesses.iter().copied());
+            let (start, store) = (own.accesses[0], lifetimes.list[own.accesses[0]]);
+            let is_begun = graph.op(store) == Op::Store && graph.sources(store).len() == 2;
+            if !is_begun || lifetimes.part(start, home) != (start, start) {
+                continue;
+            }
+            let Some(waits) = ends(&lifetimes, own, home) else { continue };
+            let Arg::Buffer { dtype, addrspace, .. } = *graph.arg(own.buffer) else { continue };
+            let alike = Arg::Buffer { slot: 0, dtype, device: None, addrspace };
+            let places = places.entry((home, graph.source(own.buffer, 0), alike)).or_default();
+            let last = lifetimes.span(own, home).1;
+            match places.iter_mut().find(|place| place.last < start) {
+                Some(place) => {
+                    shared.storage.insert(own.buffer, place.first);
+                    shared.waits.insert(store, std::mem::replace(&mut place.waits, waits));
+                    place.last = last;
+                }
+                None => places.push(Place { first: own.buffer, last, waits }),
+            }
+        }
+        shared
+    }
+}
+
+/// The nodes of a scope with which all accesses to a register are over; `None` where the graph does not say so.
+fn ends(lifetimes: &Lifetimes, own: &Own, home: usize) -> Option<Vec<NodeId>> {
+    let graph = lifetimes.graph;
+    let mut ends: Vec<NodeId> =
+        own.accesses.iter().map(|&access| lifetimes.list[lifetimes.part(access, home).1]).collect();
+    ends.dedup();
+    // Sources are never after their users, in the numbering, too.
+    let first = own.accesses.iter().map(|&access| lifetimes.list[access]).min()?;
+    let (mut seen, mut pending) = (FxHashSet::from_iter(ends.iter().copied()), ends.clone());
+    while let Some(node) = pending.pop() {
+        pending.extend(graph.sources(node).iter().filter(|&&source| source >= first && seen.insert(source)));
+    }
+    own.accesses.iter().all(|&access| seen.contains(&lifetimes.list[access])).then_some(ends)
+}
