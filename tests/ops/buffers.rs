@@ -1,6 +1,6 @@
 //! Kernels written by hand: which buffers they work in, and what is known of what they leave there.
 
-use crate::rows::ALL;
+use crate::all;
 use tinyspec::prelude::*;
 use tinyspec::{device, with_default_device};
 use tinyspec_core::lower::rangeify::rangeify;
@@ -24,7 +24,7 @@ uop! { <N>
 
 #[test]
 fn what_a_kernel_leaves_has_other_bounds_than_what_was_there() -> Result<()> {
-    for name in ALL {
+    for name in all() {
         with_default_device::<_, Error>(name, || {
             let y = negated(&Tensor::from_slice(&[1i32, -2, 3], [3]));
             assert_eq!(y.lt(0).to_vec::<bool>()?, [true, false, true], "{name}");
@@ -36,7 +36,7 @@ fn what_a_kernel_leaves_has_other_bounds_than_what_was_there() -> Result<()> {
 
 #[test]
 fn two_buffers_that_begin_with_one_value_are_two() -> Result<()> {
-    for name in ALL {
+    for name in all() {
         with_default_device::<_, Error>(name, || {
             let mut x = Tensor::from_slice(&[1f32, 2.0, 3.0], [3]) + 1.0;
             let mut y = x.clone();

@@ -1,6 +1,6 @@
 //! Reads with an alternative: where the gate is false memory is not touched.
 
-use crate::rows::ALL;
+use crate::all;
 use tinyspec::backends::interpreter::array::Array;
 use tinyspec::backends::interpreter::tensor::evaluate;
 use tinyspec::ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, text};
@@ -41,7 +41,7 @@ fn reads_outside_and_under_conditions_are_gated_loads() -> Result<()> {
     let by_hand = [0.0f32, -1.0, 1.0, 10.0, 4.0, 8.0, 80.0];
     let padded = [0.0f32, 0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 0.0];
     let picked = [64.0f32, 0.0, 2.0, 0.0];
-    for name in ALL {
+    for name in all() {
         with_default_device::<_, Error>(name, || {
             let x = Tensor::from_slice(&x, [7]);
             let spec = Spec::new(DType::F32, [7]);
@@ -82,7 +82,7 @@ return %11, %12
 
 #[test]
 fn a_store_under_a_gate_leaves_the_rest() -> Result<()> {
-    for name in ALL {
+    for name in all() {
         with_default_device(name, || -> Result<()> {
             let function: Function = STORES.parse()?;
             let again: Function = function.to_string().parse()?;
@@ -198,7 +198,7 @@ fn a_store_to_a_view_writes_through() -> Result<()> {
             let gates = Array::from_ints(DType::Bool, &[6], &gate.map(i64::from))?;
             let expected = evaluate(&graph, &results, &[floats(&[3, 4], &old)?, floats(&[6], &new)?, gates])?;
             let text = text::print(&graph, &results);
-            for name in ALL {
+            for name in all() {
                 with_default_device(name, || -> Result<()> {
                     let function: Function = text.parse()?;
                     let old = Tensor::from_slice(&old, [3, 4]);

@@ -1,12 +1,14 @@
-//! Every op of the spec in a program that runs, on every device: the op is in the form of the program that its row names, and the
-//! values are those that plain Rust computes.
+//! Every op of the spec in a program that runs, on each device that `docs/ops.md` names for it: the op is in the form of the program
+//! that its row names, and the values are those that plain Rust computes.
 
 mod buffers;
 mod gates;
 mod rows;
+#[path = "../simulators.rs"]
+mod simulators;
 mod stages;
 
-use rows::{Form, ROWS, Row};
+use rows::{ALL, Form, ROWS, Row};
 use std::collections::BTreeSet;
 use std::sync::Once;
 use tinyspec::backends::Target;
@@ -22,6 +24,12 @@ use tinyspec_core::lower::rangeify::rangeify;
 
 /// A processor with wide vectors, instructions of its own and words of two factors, on the interpreter.
 pub const WORDS: &str = "words";
+
+/// The devices of most rows, registered.
+fn all() -> &'static [&'static str] {
+    devices();
+    ALL
+}
 
 /// The devices of the rows.
 fn devices() {
@@ -39,22 +47,53 @@ fn devices() {
             ..interpreter::target()
         };
         register(WORDS, target, std::sync::Arc::new(InterpreterCompiler), std::sync::Arc::new(InterpreterRuntime));
+        simulators::register().unwrap_or_else(|error| panic!("{error}"));
     });
 }
 
 #[test]
 fn every_op_runs() {
     devices();
-    let mut covered: BTreeSet<Op> = BTreeSet::new();
+    let mut ran: BTreeSet<(String, String)> = BTreeSet::new();
     for row in ROWS {
-        covered.extend(row.ops);
         for name in row.devices {
             let failed = |error: Error| panic!("{:?} on {name}: {error}", row.ops);
             with_default_device::<_, Error>(name, || check(row, name)).unwrap_or_else(failed);
+            ran.extend(row.ops.iter().map(|op| (format!("{op:?}"), name.to_string())));
         }
     }
-    let missing: Vec<&Op> = Op::ALL.iter().filter(|op| !covered.contains(op)).collect();
-    assert!(missing.is_empty(), "no row has {missing:?}");
+    let named = named_by_the_page();
+    let missing: Vec<&(String, String)> = named.difference(&ran).collect();
+    assert!(missing.is_empty(), "docs/ops.md names devices on which no program runs the op: {missing:?}");
+    let more: Vec<&(String, String)> = ran.difference(&named).collect();
+    assert!(more.is_empty(), "docs/ops.md does not name devices on which the op runs: {more:?}");
+    let without: Vec<&Op> = Op::ALL.iter().filter(|op| ran.iter().all(|(ran, _)| *ran != format!("{op:?}"))).collect();
+    assert!(without.is_empty(), "no program has {without:?}");
+}
+
+/// Each op of `docs/ops.md` with each device that it names.
+fn named_by_the_page() -> BTreeSet<(String, String)> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/ops.md");
+    let page = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let rows = page.split("<!-- ops -->\n").nth(1).and_then(|rest| rest.split("<!-- end of ops -->").next());
+    let rows = rows.unwrap_or_else(|| panic!("{path} has no table")).lines().skip(2);
+    let cells = rows.map(|row| row.split(" | ").collect::<Vec<_>>());
+    cells
+        .flat_map(|cells| {
+            let op = cells[0].trim_start_matches("| ").to_string();
+            let quoted = cells[cells.len() - 3].split('`').skip(1).step_by(2);
+            let names: Vec<&str> = if cells[cells.len() - 3] == "all" { ALL.to_vec() } else { quoted.collect() };
+            names.into_iter().map(move |name| (op.clone(), name.to_string())).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// What the page says of all devices.
+#[test]
+fn the_page_says_which_devices_there_are() {
+    let page = include_str!("../../docs/ops.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    let names: Vec<String> = ALL.iter().map(|name| format!("`{name}`")).collect();
+    assert!(page.contains(&format!("The devices are {}", names.join(", "))), "docs/ops.md does not name {names:?}");
 }
 
 fn check(row: &Row, name: &str) -> Result<(), Error> {

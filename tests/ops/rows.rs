@@ -30,7 +30,11 @@ pub struct Row {
     pub expected: fn() -> Vec<f64>,
 }
 
-pub const ALL: &[&str] = &["interpreter", "cpu", "simt"];
+/// The devices of docs/ops.md.
+pub const ALL: &[&str] = &["interpreter", "cpu", "simt", "ptxsim:sm_80", "amdsim:gfx942"];
+
+/// Those among them with workgroups.
+const GPUS: &[&str] = &["simt", "ptxsim:sm_80", "amdsim:gfx942"];
 
 const X: [f32; 6] = [1.5, -2.0, 3.0, -4.5, 5.0, -6.0];
 const Y: [f32; 6] = [2.0, 0.5, -1.0, 4.0, 0.25, -3.0];
@@ -263,7 +267,7 @@ pub const ROWS: &[Row] = &[
     Row {
         ops: &[Mulacc],
         form: Form::Kernel,
-        devices: &["interpreter", "cpu", "simt", WORDS],
+        devices: ALL,
         // Long enough for several terms per thread.
         inputs: || vec![many(384, DType::F32), many(384, DType::F32)],
         program: |x| vec![x[0].reshape([4, 96]).matmul(x[1].reshape([96, 4]))],
@@ -341,7 +345,7 @@ pub const ROWS: &[Row] = &[
     Row {
         ops: &[Barrier],
         form: Form::Linear,
-        devices: &["simt"],
+        devices: GPUS,
         inputs: || vec![many(40, DType::F32)],
         program: |x| vec![reversed(&x[0].reshape([5, 8]))],
         expected: || (0..40).map(|at| f64::from((at / 8 * 8 + 7 - at % 8) * 7 % 11 - 5)).collect(),
@@ -358,7 +362,7 @@ pub const ROWS: &[Row] = &[
         // Threads share the sum, and those beyond the end take no part.
         ops: &[Special, Barrier, If, Endif],
         form: Form::Linear,
-        devices: &["simt"],
+        devices: GPUS,
         inputs: || vec![many(1999, DType::F32)],
         program: |x| vec![x[0].sum(0, true), &x[0] + 1.0],
         expected: || {

@@ -5,7 +5,7 @@ mod table;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use table::ROWS;
+use table::{ROWS, devices};
 use tinyspec_ir::op::ArgKind;
 use tinyspec_ir::{Op, text};
 
@@ -32,7 +32,7 @@ fn check(path: &str, generated: &str) {
 
 #[test]
 fn the_table_of_ops_is_true() {
-    let mut page = "| op | semantics | files | tests |\n|---|---|---|---|\n".to_string();
+    let mut page = "| op | semantics | devices | files | tests |\n|---|---|---|---|---|\n".to_string();
     for &op in Op::ALL {
         let row = ROWS.iter().find(|row| row.0.contains(&op)).unwrap_or_else(|| panic!("no row for {op:?}"));
         assert_eq!(ROWS.iter().filter(|row| row.0.contains(&op)).count(), 1, "two rows for {op:?}");
@@ -48,11 +48,12 @@ fn the_table_of_ops_is_true() {
             shown.push(format!("`{name}` in `{file}`"));
         }
         shown.push("`every_op_runs`".to_string());
-        // There, a table that has all ops is run on every device.
+        // That test reads which devices the page names, and runs a program with the op on each.
         assert!(read("tests/ops/rows.rs").contains(&format!("{op:?}")), "no program runs {op:?}");
+        let devices = devices(op);
         let files: Vec<String> = files.iter().map(|file| format!("`{file}`")).collect();
         let doc = op.info().doc.replace('|', "\\|");
-        page += &format!("| {op:?} | {doc} | {} | {} |\n", files.join(", "), shown.join(", "));
+        page += &format!("| {op:?} | {doc} | {devices} | {} | {} |\n", files.join(", "), shown.join(", "));
     }
     check("docs/ops.md", &page);
 }

@@ -5,6 +5,15 @@ use tinyspec_ir::Op::{self, *};
 /// Ops, files, and tests as `file::name`.
 pub type Row = (&'static [Op], &'static [&'static str], &'static [&'static str]);
 
+/// The devices on which `every_op_runs` runs a program with the op.
+pub fn devices(op: Op) -> &'static str {
+    match op {
+        Special => "`simt`, `ptxsim:sm_80`, `amdsim:gfx942`",
+        Ins | Wmma => "`words`",
+        _ => "all",
+    }
+}
+
 /// A row for the ops that share files and tests.
 #[rustfmt::skip]
 pub const ROWS: &[Row] = &[
