@@ -1,6 +1,6 @@
 //! The arena: which nodes are one, and which only equal.
 
-use tinyspec_ir::{Arg, Builder, Const, ContentHash, DType, Graph, NodeId, Op};
+use tinyspec_ir::{AddrSpace, Arg, Builder, Const, ContentHash, DType, Graph, NodeId, Op, text};
 
 /// Two chains over the ends `first` and `second`, alike but for those: `step` makes the next node.
 fn chains(
@@ -98,4 +98,20 @@ fn operands_of_a_sum_may_be_in_either_order() {
     assert!(graph.is_equal(sum, turned));
     assert!(!graph.is_equal(quotient, inverse));
     assert!(!graph.is_equal(twice, mixed) && !graph.is_equal(sum, twice));
+}
+
+#[test]
+fn a_load_of_a_tensor_is_where_its_argument_says() {
+    let space = |lines: &str| {
+        let (graph, roots) = text::parse(&format!("%0 = const[index 4]\n%1 = stack(%0)\n{lines}")).unwrap();
+        graph.props(roots[0]).addrspace
+    };
+    for place in AddrSpace::ALL {
+        let load = format!("%2 = param[0 f32 @\"cpu\" global](%1)\n%3 = load[{}](%2)\nreturn %3\n", place.name());
+        assert_eq!(space(&load), Some(place));
+        assert_eq!(space(&load.replace("@\"cpu\" global", "@\"cpu\"")), Some(place));
+    }
+    // What an instruction loads is a value.
+    assert_eq!(space("%2 = param[0 f32 global](%1)\n%3 = index(%2, %0)\n%4 = load[reg](%3)\nreturn %4\n"), None);
+    assert_eq!(space("%2 = buffer[0 f32 reg](%1)\n%3 = load[reg](%2)\nreturn %3\n"), None);
 }

@@ -47,7 +47,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tinyspec_backends::Target;
 use tinyspec_ir::{
     AddrSpace, Arg, Builder, ContentHash, DType, Device, Dim, Error, ErrorKind, Graph, Location, NodeId, Op, Result,
-    Shape, verify,
+    Shape, dim, verify,
 };
 use walk::Walk;
 
@@ -318,6 +318,14 @@ fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs, refused: &Refused)
 fn check(graph: &Graph, node: NodeId) -> Result<()> {
     let device = |node: NodeId| graph.props(node).device.as_ref();
     match graph.op(node) {
+        Op::Load if let &Arg::Load { addrspace: space @ (AddrSpace::Local | AddrSpace::Reg), .. } = graph.arg(node) => {
+            let (space, shape) = (space.name().to_uppercase(), dim::show(&graph.props(node).shape));
+            let message = format!("a temporary of shape {shape} is placed in {space} memory, which only kernels have");
+            Err(Error::new(ErrorKind::Unsupported, Op::Load.name(), message).help(
+                "load[global], as contiguous() does, stores it for all kernels; a kernel of uop! has LOCAL buffers and registers, \
+                 and stage(…) in a schedule copies what a kernel reads into LOCAL memory",
+            ))
+        }
         Op::Load if device(node).is_some() && device(node) != device(graph.source(node, 0)) => {
             // A constant has no device: it can be made anywhere.
             match device(graph.source(node, 0)) {
