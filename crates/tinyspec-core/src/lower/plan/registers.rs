@@ -7,7 +7,8 @@ use tinyspec_backends::Target;
 use tinyspec_ir::{AddrSpace, Arg, Graph, NodeId, Op, Result};
 
 /// A register takes the storage of one that has come to its end, if both have all their accesses in one loop or condition, beginning
-/// with a store that stands there directly: so neither keeps a value from trip to trip. That store waits for the other's accesses.
+/// with a store that stands there directly: so neither keeps a value from trip to trip. That store waits for the other's accesses: it
+/// moves to where its register is needed.
 pub fn registers(graph: &mut Graph, linear: NodeId, _: &Target) -> Result<NodeId> {
     let Shared { storage, waits } = Shared::of(graph, linear);
     if storage.is_empty() {
@@ -18,19 +19,26 @@ pub fn registers(graph: &mut Graph, linear: NodeId, _: &Target) -> Result<NodeId
     for (&register, &storage) in &storage {
         instructions.replace(register, storage);
     }
-    for node in list.into_iter().filter(|node| !storage.contains_key(node)) {
-        let Some(waits) = waits.get(&node) else {
+    let moved: FxHashSet<NodeId> = waits.values().flatten().map(|(store, _)| *store).collect();
+    for (position, node) in list.into_iter().enumerate() {
+        for (store, waits) in waits.get(&position).into_iter().flatten() {
+            begin(graph, &mut instructions, *store, waits)?;
+        }
+        if !storage.contains_key(&node) && !moved.contains(&node) {
             instructions.copy(graph, node)?;
-            continue;
-        };
-        let mut sources = graph.sources(node).to_vec();
-        let place = [sources[0]].iter().chain(waits).map(|&node| instructions.now(node)).collect::<Vec<NodeId>>();
-        sources[0] = instructions.push(graph, Op::After, &place, Arg::None)?;
-        sources[1] = instructions.now(sources[1]);
-        let arg = graph.arg(node).clone();
-        instructions.copy_as(graph, node, Op::Store, &sources, arg)?;
+        }
     }
     instructions.linear(graph)
+}
+
+/// The first store of a register, once others are over.
+fn begin(graph: &mut Graph, instructions: &mut Instructions, store: NodeId, waits: &[NodeId]) -> Result<()> {
+    let mut sources = graph.sources(store).to_vec();
+    let place = [sources[0]].iter().chain(waits).map(|&node| instructions.now(node)).collect::<Vec<NodeId>>();
+    sources[0] = instructions.push(graph, Op::After, &place, Arg::None)?;
+    sources[1] = instructions.now(sources[1]);
+    let arg = graph.arg(store).clone();
+    instructions.copy_as(graph, store, Op::Store, &sources, arg).map(drop)
 }
 
 /// Which registers take whose storage.
@@ -38,8 +46,8 @@ pub fn registers(graph: &mut Graph, linear: NodeId, _: &Target) -> Result<NodeId
 struct Shared {
     /// The first Buffer that has the storage of another.
     storage: FxHashMap<NodeId, NodeId>,
-    /// What the first store of a register with another's storage waits for.
-    waits: FxHashMap<NodeId, Vec<NodeId>>,
+    /// The first stores of registers with another's storage, by the position at which they are needed, and what they wait for.
+    waits: FxHashMap<usize, Vec<(NodeId, Vec<NodeId>)>>,
 }
 
 /// Storage whose last register has come to its end.
@@ -58,9 +66,9 @@ impl Shared {
         let mut places: FxHashMap<(usize, NodeId, Arg), Vec<Place>> = FxHashMap::default();
         for own in &lifetimes.buffers {
             let home = lifetimes.home(own.accesses.iter().copied());
-            let (start, store) = (own.accesses[0], lifetimes.list[own.accesses[0]]);
+            let (first, store) = (own.accesses[0], lifetimes.list[own.accesses[0]]);
             let is_begun = graph.op(store) == Op::Store && graph.sources(store).len() == 2;
-            if !is_begun || lifetimes.part(start, home) != (start, start) {
+            if !is_begun || lifetimes.part(first, home) != (first, first) {
                 continue;
             }
             let Some(waits) = ends(&lifetimes, own, home) else { continue };
@@ -68,10 +76,12 @@ impl Shared {
             let alike = Arg::Buffer { slot: 0, dtype, device: None, addrspace };
             let places = places.entry((home, graph.source(own.buffer, 0), alike)).or_default();
             let last = lifetimes.span(own, home).1;
+            let start = needed(&lifetimes, own, home);
             match places.iter_mut().find(|place| place.last < start) {
                 Some(place) => {
                     shared.storage.insert(own.buffer, place.first);
-                    shared.waits.insert(store, std::mem::replace(&mut place.waits, waits));
+                    let before = std::mem::replace(&mut place.waits, waits);
+                    shared.waits.entry(start).or_default().push((store, before));
                     place.last = last;
                 }
                 None => places.push(Place { first: own.buffer, last, waits }),
@@ -79,6 +89,16 @@ impl Shared {
         }
         shared
     }
+}
+
+/// The position at which the first store of a register is needed: that of the next access, unless something before depends on it.
+fn needed(lifetimes: &Lifetimes, own: &Own, home: usize) -> usize {
+    let (first, graph) = (own.accesses[0], lifetimes.graph);
+    let store = lifetimes.list[first];
+    let next = own.accesses.get(1).map_or(first, |&next| lifetimes.part(next, home).0);
+    let is_free = |node: &NodeId| !graph.sources(*node).contains(&store);
+    let is_movable = lifetimes.list.get(first + 1..next).is_some_and(|between| between.iter().all(is_free));
+    if is_movable { next } else { first }
 }
 
 /// The nodes of a scope with which all accesses to a register are over; `None` where the graph does not say so.
