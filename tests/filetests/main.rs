@@ -14,7 +14,7 @@
 //! %0 = …                       what comes out
 //! ```
 //!
-//! * `test` names the stage: `simplify` (rules, and which of them fired), `callify`, `rangeify`, `optimize`, `schedule` (only the
+//! * `test` names the stage: `simplify` (rules, and which of them fired), `callify`, `functions` (opaque Calls, and why), `rangeify`, `optimize`, `schedule` (only the
 //!   OptOps that Optimize chose, a kernel a line),
 //!   `special` (what a GPU's threads do), `expand`, `select`, `linearize`, `loops`, `plan` (offsets in a kernel's scratch) and `plan-schedule` (offsets in the arena of
 //!   a schedule; what goes in are lines `first last bytes`). The name of one of their passes stands for it alone (`tinyspec_core::lower::passes`).

@@ -4,6 +4,7 @@ use crate::case::Case;
 use crate::program;
 use tinyspec::ir::rewrite::Rewriter;
 use tinyspec::ir::{Graph, NodeId, rules, text, verify};
+use tinyspec_core::lower::functions::Outlined;
 use tinyspec_core::lower::kernel::{is_ordered, split};
 use tinyspec_core::lower::optimize::{OptOp, Scheduled, Scheduler};
 use tinyspec_core::lower::passes::{self, Form, LOWERING, Pass};
@@ -41,7 +42,13 @@ fn run(case: &Case) -> Result<String, Error> {
     }
     verify::tensor(&graph, &roots)?;
     roots = Rewriter::new(&case.rules).rewrite(&mut graph, &roots)?;
-    let schedule = rangeify::rangeify(&graph, &roots, &case.target)?;
+    let outlined = Outlined::of(&graph, &roots, &case.target)?;
+    if case.stage == FUNCTIONS {
+        let verdicts: String = outlined.explain().lines().map(|line| format!("; {line}\n")).collect();
+        return Ok(printed(&outlined.graph, &outlined.outputs)? + &verdicts);
+    }
+    let schedule = rangeify::rangeify(&outlined.graph, &outlined.outputs, &case.target)?;
+    let schedule = outlined.splice(schedule)?;
     let schedule = passes::run_on_schedule(passes::SCHEDULE, schedule, &case.donations)?;
     verify::schedule(&schedule.graph, schedule.root, &schedule.buffers)?;
     if to == Place::Tensors {
@@ -64,6 +71,8 @@ fn run(case: &Case) -> Result<String, Error> {
 
 /// Optimize, of which only the OptOps are printed.
 const SCHEDULE: &str = "schedule";
+/// Before Rangeify, Functions become opaque Calls, or are inlined.
+const FUNCTIONS: &str = "functions";
 
 /// A place in the pipeline. Numbers are those of passes behind the schedule.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
@@ -78,7 +87,7 @@ enum Place {
 fn places(name: &str) -> Result<(Place, Place), String> {
     let is_named = |pass: &Pass| pass.name == name || pass.stage.name() == name;
     match (name, LOWERING.iter().position(is_named), LOWERING.iter().rposition(is_named)) {
-        ("rangeify", ..) => Ok((Place::Tensors, Place::Tensors)),
+        ("rangeify" | FUNCTIONS, ..) => Ok((Place::Tensors, Place::Tensors)),
         ("optimize" | SCHEDULE, ..) => Ok((Place::Ranges, Place::Ranges)),
         ("plan", ..) => Ok((Place::Plan, Place::Plan)),
         (_, Some(first), Some(last)) => Ok((Place::Pass(first), Place::Pass(last))),

@@ -2,7 +2,7 @@
 
 pub mod expand;
 pub(crate) mod fold;
-pub(crate) mod functions;
+pub mod functions;
 pub(crate) mod hand_written;
 pub mod kernel;
 pub mod linear;
