@@ -144,6 +144,53 @@ fn embedded_and_traced_graphs_are_equal() {
     functions.into_iter().for_each(same_graph);
 }
 
+#[function]
+fn layer(x: &Tensor<f32, 8, 8>, w: &Tensor<f32, 8, 8>) -> Tensor<f32, 8, 8> {
+    x + x.matmul(w).tanh()
+}
+
+#[function]
+fn tower(x: &Tensor<f32, 8, 8>, a: &Tensor<f32, 8, 8>, b: &Tensor<f32, 8, 8>) -> Tensor<f32, 8, 8> {
+    let x = layer(&layer(x, a), b);
+    let x = layer(&layer(&x, a), b);
+    layer(&x, a)
+}
+
+/// Its text shows the Functions; its values and gradients are those of the operations.
+#[test]
+fn a_layer_that_is_called_often_stays_a_function() -> Result<()> {
+    same_graph(tower::FUNCTION);
+    let body = tower::FUNCTION.get()?.body();
+    let printed = tinyspec::ir::text::print(body.graph(), body.outputs());
+    assert_eq!(printed.matches("= function(").count(), 5, "{printed}");
+    let read: Function = printed.parse()?;
+    on_both(|| {
+        let [x, a, b] = [1, 2, 3].map(|seed| (Tensor::arange(64) * seed).sin().reshape([8, 8]) * 0.3);
+        let loop_of = |x: &Tensor| [&a, &b, &a, &b, &a].into_iter().fold(x.clone(), |x, w| &x + x.matmul(w).tanh());
+        let wanted = loop_of(&x).to_vec::<f32>()?;
+        let gradients = |y: &Tensor| -> Result<Vec<Vec<f32>>> {
+            grad(&(y * y).sum(.., false), &[&x, &a, &b])?.iter().map(Tensor::to_vec::<f32>).collect()
+        };
+        let close = |found: &[f32], wanted: &[f32]| {
+            found.len() == wanted.len()
+                && found.iter().zip(wanted).all(|(a, b)| (a - b).abs() <= 1e-4 * b.abs().max(1.0))
+        };
+        let run = tower.prepare(&[&x, &a, &b])?;
+        let mut out = run.outputs()?;
+        run.call(&mut out, &[&x, &a, &b])?;
+        let called: Tensor = tower(&x, &a, &b).into();
+        let from_text = read.call(&[&x, &a, &b])[0].to_vec::<f32>()?;
+        for found in [called.to_vec::<f32>()?, out[0].to_vec::<f32>()?, from_text] {
+            assert!(close(&found, &wanted), "{found:?} instead of {wanted:?}");
+        }
+        let called: Tensor = tower(&x, &a, &b).into();
+        for (found, wanted) in gradients(&called)?.iter().zip(gradients(&loop_of(&x))?) {
+            assert!(close(found, &wanted), "{found:?} instead of {wanted:?}");
+        }
+        Ok(())
+    })
+}
+
 #[test]
 fn inside_another_function() -> Result<()> {
     #[function]
