@@ -1,4 +1,4 @@
-//! Command buffers: what a runtime runs.
+//! Command buffers, which runtimes run.
 
 use crate::{Grid, Program};
 use std::ops::Range;
@@ -29,7 +29,7 @@ pub struct Launch {
     pub line: Arc<str>,
 }
 
-/// A command buffer: the spec's `Linear` of Calls, and what each Call launches. It refers to memory by positions in a table of
+/// A command buffer: the spec's `Linear` of Calls, and the launches of each Call. It refers to memory by positions in a table of
 /// addresses, so a runtime may record it once and replay it with other tables.
 #[derive(Clone)]
 pub struct CommandBuffer {

@@ -109,7 +109,7 @@ impl Grid {
 /// }
 /// ```
 pub unsafe trait Compiler: Send + Sync {
-    /// What its code depends on besides kernel and target, such as the processor: part of the object cache's key.
+    /// Inputs of code generation besides kernel and target, such as the processor: part of the object cache's key.
     fn fingerprint(&self) -> String;
 
     /// The code generator that it uses, such as the version of a library that is found at run time; `None` if it is

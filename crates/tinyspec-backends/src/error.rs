@@ -1,4 +1,4 @@
-//! What can go wrong between linear UOps and a running kernel.
+//! Errors in compiling linear UOps and running kernels.
 
 use std::path::PathBuf;
 
@@ -53,9 +53,9 @@ pub enum BackendError {
         "code for the processor `{name}` cannot run here: {reason}\nhelp: TINYSPEC_CPU=native, or none, compiles for this machine"
     )]
     Processor {
-        /// What the code is for.
+        /// The processor that the code is for.
         name: String,
-        /// What this machine lacks.
+        /// The missing instructions, as text.
         reason: String,
     },
     /// The device only generates code for a GPU.
@@ -74,7 +74,7 @@ pub enum BackendError {
     Device {
         /// Device.
         device: String,
-        /// What happened.
+        /// Description of the failure.
         reason: String,
     },
     /// A device that failed and cannot be used any more.
@@ -84,7 +84,7 @@ pub enum BackendError {
     Lost {
         /// Device.
         device: String,
-        /// What happened.
+        /// Description of the failure.
         reason: String,
     },
     /// Memory ran out or does not fit.
@@ -119,7 +119,7 @@ pub enum BackendError {
     Execution {
         /// Kernel.
         name: String,
-        /// What happened.
+        /// Description of the fault.
         reason: String,
     },
 }

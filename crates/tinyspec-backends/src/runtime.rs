@@ -94,10 +94,10 @@ pub unsafe trait Runtime: Send + Sync {
         host_memory::read(from, data)
     }
 
-    /// Copies what is at an address of the device's memory to the host, after everything enqueued.
+    /// Copies bytes at an address of the device's memory to the host, after all enqueued work.
     ///
     /// # Errors
-    /// What an enqueued kernel reported.
+    /// Errors that enqueued kernels reported.
     ///
     /// # Safety
     /// There must be this many bytes of this device's memory, which only enqueued work may write in the meantime.
@@ -107,10 +107,10 @@ pub unsafe trait Runtime: Send + Sync {
         Ok(())
     }
 
-    /// Copies host bytes to an address of the device's memory, after everything enqueued.
+    /// Copies host bytes to an address of the device's memory, after all enqueued work.
     ///
     /// # Errors
-    /// What an enqueued kernel reported.
+    /// Errors that enqueued kernels reported.
     ///
     /// # Safety
     /// There must be this many bytes of this device's memory, which only enqueued work may use in the meantime.
@@ -162,10 +162,10 @@ pub unsafe trait Runtime: Send + Sync {
         Ok(start.elapsed())
     }
 
-    /// Waits for everything enqueued.
+    /// Waits for all enqueued work.
     ///
     /// # Errors
-    /// What an enqueued kernel reported.
+    /// Errors that enqueued kernels reported.
     fn synchronize(&self) -> Result<(), BackendError> {
         Ok(())
     }

@@ -174,7 +174,7 @@ impl Switch {
         Ok(read(self.variable, "`1` or `on`, `0` or `off`", parse)?.unwrap_or(self.usual))
     }
 
-    /// Is it on? Where it says neither, what holds where it is not set.
+    /// Whether it is on: the default, if the variable is unset or says neither.
     pub fn is_on(self) -> bool {
         self.read().unwrap_or(self.usual)
     }

@@ -19,19 +19,19 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// dtype and shape of an argument or a result.
 pub(crate) type Described = (DType, Shape);
 
-/// From what the arguments are, and parameters, to what the function makes.
+/// From descriptions of the arguments, and parameters, to descriptions of the buffers that the function makes.
 pub(crate) type Rule = dyn Fn(&[Described], &[Meta]) -> Result<Vec<Described>, Failure> + Send + Sync;
 pub(crate) type HostBody = dyn Fn(HostCall) -> Result<(), Failure> + Send + Sync;
 pub(crate) type DeviceBody = dyn Fn(DeviceCall) -> Result<(), Failure> + Send + Sync;
 
-/// What a host body gets.
+/// A call as a host body receives it.
 #[non_exhaustive]
 pub struct HostCall<'a> {
     /// The parameters of the call.
     pub meta: &'a [Meta],
     /// The arguments that are only read, in order.
     pub inputs: Vec<HostInput<'a>>,
-    /// The results, in order: what the function makes, whose contents are undefined before it writes them, then the arguments
+    /// The results, in order: the buffers that the function makes, whose contents are undefined before it writes them, then the arguments
     /// that it updates, which hold their values.
     pub outputs: Vec<HostOutput<'a>>,
 }
@@ -50,7 +50,7 @@ pub struct HostOutput<'a> {
     pub(crate) bytes: &'a mut [u8],
 }
 
-/// What a device body gets. What was enqueued on the device before is done; what the body enqueues must be done when it returns.
+/// A call as a device body receives it. Earlier work on the device is done; work that the body enqueues must be done when it returns.
 #[non_exhaustive]
 pub struct DeviceCall<'a> {
     /// The device, such as `cuda:1`.
@@ -130,7 +130,7 @@ pub(crate) fn find(name: &str) -> tinyspec_ir::Result<Arc<Code>> {
 }
 
 impl Code {
-    /// What the function makes of these arguments.
+    /// Dtypes and shapes of the buffers that the function makes from these arguments.
     ///
     /// # Errors
     /// When its shape rule refuses them, or panics.
@@ -172,7 +172,7 @@ enum Body<'a> {
 pub(crate) struct CustomCall {
     pub code: Arc<Code>,
     pub function: CustomFunction,
-    /// What its buffers are.
+    /// Dtypes and shapes of its buffers.
     pub buffers: Vec<Described>,
 }
 
@@ -180,7 +180,7 @@ impl CustomCall {
     /// The call with numbers for the dims, once its shape rule has agreed.
     ///
     /// # Errors
-    /// When a dim has no number, or the shape rule says something else of the buffers.
+    /// When a dim has no number, or the shape rule disagrees with the buffers.
     pub fn sized(&self, value: &impl Fn(u32) -> Option<Dim>) -> tinyspec_ir::Result<SizedCall> {
         let CustomCall { code, function, buffers } = self;
         let refuse = |message: String| Err(tinyspec_ir::Error::new(ErrorKind::Shape, &*code.name, message));

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// How the names of drafts end. They begin with a dot.
 const DRAFT: &str = ".tinyspec-draft";
 
-/// What a crash of the machine may leave behind.
+/// The guarantee for a file's contents after a crash of the machine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
     /// The old contents or the new ones, on disk before the call returns.

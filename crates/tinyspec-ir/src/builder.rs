@@ -13,7 +13,7 @@ pub trait Builder {
     /// The node `(op, sources, arg)`.
     ///
     /// # Errors
-    /// What [`crate::derive()`] refuses.
+    /// When [`crate::derive()`] refuses the node.
     fn add(&mut self, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId>;
 
     /// Derived properties of a node.

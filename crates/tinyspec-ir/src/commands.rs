@@ -46,7 +46,7 @@ use rustc_hash::FxHashSet;
 /// The Linear of a command buffer.
 ///
 /// # Errors
-/// When the root is not a Tuple of what a Linear leaves.
+/// When the root is not a Tuple of a Linear's results.
 pub fn linear(graph: &Graph, root: NodeId) -> Result<NodeId> {
     let refuse = |why: &str| Err(Error::new(ErrorKind::Verify, "command buffer", why));
     if graph.op(root) != Op::Tuple {

@@ -85,7 +85,7 @@ impl CustomFunction {
     /// it updates. Returns the values of the written buffers after it.
     ///
     /// # Errors
-    /// What [`crate::derive()`] refuses, such as arguments on two devices.
+    /// When [`crate::derive()`] refuses the call, such as one with arguments on two devices.
     pub fn call(&self, b: &mut dyn Builder, made: &[(DType, Shape)], arguments: &[NodeId]) -> Result<Vec<NodeId>> {
         if made.len() != self.made || arguments.len() < self.updated {
             let message = format!(
@@ -153,7 +153,7 @@ pub fn of_call(graph: &Graph, call: NodeId) -> Option<CustomFunction> {
 pub struct Differentiated<'a> {
     /// The function.
     pub function: &'a CustomFunction,
-    /// What it was called with, without the buffers that it makes.
+    /// The arguments of the call, without the buffers that it makes.
     pub arguments: &'a [NodeId],
     /// Its results.
     pub results: &'a [NodeId],

@@ -284,7 +284,7 @@ fn derive_addrspace(op: Op, arg: &Arg, sources: &[&Props]) -> Option<AddrSpace> 
     match (op, arg) {
         (Op::Param, Arg::Param { addrspace, .. }) => *addrspace,
         (Op::Buffer, Arg::Buffer { addrspace, .. }) => Some(*addrspace),
-        // What an instruction of a kernel loads is a value. Memory of a kernel has no device, that of a tensor has one.
+        // A Load in a kernel gives a value. Memory of a kernel has no device, that of a tensor has one.
         (Op::Load, _) if sources[0].addrspace.is_some() && sources[0].device.is_none() => None,
         (Op::Load, Arg::Load { addrspace, .. }) => Some(*addrspace),
         (Op::After | Op::Contiguous | Op::ContiguousBackward | Op::Detach, _) => sources[0].addrspace,

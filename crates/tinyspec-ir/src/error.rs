@@ -120,12 +120,12 @@ impl Error {
         &self.0.op
     }
 
-    /// What was found and expected.
+    /// The message, with what was found and expected.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// What to do instead.
+    /// The suggested alternative.
     pub fn suggestion(&self) -> Option<&str> {
         self.0.help.as_deref()
     }

@@ -201,7 +201,7 @@ impl Graph {
     /// Adds a node that is not merged with equal ones. Copying the graph merges them again.
     ///
     /// # Errors
-    /// What [`derive()`] refuses.
+    /// When [`derive()`] refuses the node.
     pub fn add_unmerged(&mut self, op: Op, sources: &[NodeId], arg: Arg) -> Result<NodeId> {
         self.push(op, sources, arg)
     }
@@ -294,11 +294,11 @@ impl Graph {
         error.at_known(self.locations(node).first().cloned())
     }
 
-    /// Copies what `roots` need from `from` into this graph; `replace` may give the new node for an old one
+    /// Copies the nodes that `roots` depend on from `from` into this graph; `replace` may give the new node for an old one
     /// (its sources are then not copied on its behalf).
     ///
     /// # Errors
-    /// What [`derive()`] refuses after a replacement.
+    /// When [`derive()`] refuses a node after a replacement.
     pub fn import(
         &mut self,
         from: &Graph,

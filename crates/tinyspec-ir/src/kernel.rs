@@ -63,7 +63,7 @@ impl WrittenKernel {
     /// Adds a call: `arguments` are the buffers by slot, then the dims. Returns the written buffers' values after it.
     ///
     /// # Errors
-    /// What [`crate::derive()`] refuses.
+    /// When [`crate::derive()`] refuses the call.
     pub fn call(&self, b: &mut dyn Builder, arguments: &[NodeId]) -> Result<Vec<NodeId>> {
         let code = b.add(Op::Binary, &[], Arg::Bytes(self.encode().into()))?;
         let function = b.add(Op::CustomFunction, &[code], Arg::Text(self.name.as_str().into()))?;

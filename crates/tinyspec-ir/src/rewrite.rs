@@ -24,14 +24,14 @@ impl std::fmt::Debug for Rule {
     }
 }
 
-/// What rules preserve of a graph's meaning; each rule is in one table.
+/// The semantics that rules preserve; each rule is in one table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keeps {
     /// Every value, bit for bit.
     Exact,
     /// Everything but the order of a Reduce.
     Reassoc,
-    /// What a permission requires.
+    /// Every value, up to the changes that a permission allows.
     Permitted(Permission),
 }
 
@@ -70,7 +70,7 @@ impl Permission {
 pub struct RuleSet {
     /// The topic.
     pub name: &'static str,
-    /// What they preserve.
+    /// The semantics that they preserve.
     pub keeps: Keeps,
     /// The rules, in order of preference.
     pub rules: &'static [Rule],

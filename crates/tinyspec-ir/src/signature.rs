@@ -78,7 +78,7 @@ pub struct Signature {
 pub struct Mismatch {
     /// Position of the argument that is wrong; `None` for a wrong number of them.
     pub argument: Option<usize>,
-    /// What was found and expected.
+    /// The error, with what was found and expected.
     pub error: Error,
 }
 
@@ -100,7 +100,7 @@ impl Signature {
     /// The inputs as Params of a graph: their slots come first, then those of the named dims.
     ///
     /// # Errors
-    /// What [`crate::derive()`] refuses of a shape.
+    /// When [`crate::derive()`] refuses a shape.
     pub fn params(&self, builder: &mut dyn Builder) -> Result<Vec<NodeId>> {
         let first = self.inputs.len() as u32;
         let slot = |position: u32| Some(self.dims.get(position as usize)?.at(first + position));

@@ -82,7 +82,7 @@ impl View {
         Ok(*self.steps(graph, tensor)?.last().unwrap_or(&tensor))
     }
 
-    /// What `tensor` becomes when `value` is written to this view of it. Padding takes no values.
+    /// `tensor` after `value` is written to this view of it. Padding takes no values.
     pub fn written(&self, graph: &mut Graph, tensor: NodeId, value: NodeId) -> Result<NodeId> {
         let steps = self.steps(graph, tensor)?;
         let shape = |graph: &Graph, node: NodeId| -> Shape { graph.props(node).shape.clone() };

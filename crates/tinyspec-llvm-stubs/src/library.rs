@@ -15,7 +15,7 @@ pub enum Error {
     /// The dynamic linker refused the file.
     #[error("{message}")]
     Open {
-        /// What was tried.
+        /// The file that was tried.
         path: PathBuf,
         /// The dynamic linker's words.
         message: String,
@@ -23,13 +23,13 @@ pub enum Error {
     /// The file is no libLLVM, or one before 16.
     #[error("it has no function `LLVMGetVersion`: not a libLLVM, or older than 16")]
     NotLlvm {
-        /// What was opened.
+        /// The opened file.
         path: PathBuf,
     },
     /// Functions that the caller cannot do without are missing.
     #[error("{} (LLVM {version}) lacks {}", path.display(), names.join(", "))]
     Missing {
-        /// What was opened.
+        /// The opened library.
         path: PathBuf,
         /// Its version.
         version: Version,

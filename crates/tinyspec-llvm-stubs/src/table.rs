@@ -83,7 +83,7 @@ pub(crate) fn keep() {
     std::hint::black_box(&KEEP);
 }
 
-/// What [`TABLE`] holds for a function that is not bound.
+/// The entry of [`TABLE`] for a function that is not bound.
 pub(crate) fn unbound_address() -> *mut () {
     unbound as *const () as *mut ()
 }

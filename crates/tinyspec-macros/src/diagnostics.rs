@@ -167,7 +167,7 @@ impl Diagnostics {
         Diagnostics { errors: shared, ..Diagnostics::default() }
     }
 
-    /// What the typed copy leaves out, without the errors.
+    /// Only the omissions and adaptations, without the errors.
     pub fn without_errors(&self) -> Diagnostics {
         Diagnostics { errors: vec![], left_out: self.left_out.clone(), adapted: self.adapted.clone() }
     }

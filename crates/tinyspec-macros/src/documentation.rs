@@ -1,4 +1,4 @@
-//! What `cargo doc` and editors show for an item. The emitted Rust has no dims and dtypes, so the documentation quotes
+//! The documentation of an item in `cargo doc` and editors. The emitted Rust has no dims and dtypes, so it quotes
 //! the signature as it was written.
 
 use crate::editor;

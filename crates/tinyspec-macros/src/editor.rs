@@ -1,5 +1,5 @@
-//! What rustc and an editor get. rustc should check each body once and report each mistake once; an editor should
-//! complete half-typed bodies, whatever is wrong with them. So each gets its own typed copy. This is decided here and
+//! The expansions for rustc and for an editor. rustc should check each body once and report each mistake once; an editor
+//! should complete half-typed bodies, whatever is wrong with them. So each gets its own typed copy. This is decided here and
 //! not by a `cfg` in the expansion, because editors grey out what a `cfg` excludes.
 
 use crate::function::emit::result_type;

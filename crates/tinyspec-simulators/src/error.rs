@@ -1,4 +1,4 @@
-//! What can go wrong: text that is no PTX, instructions that are not simulated, and what a running kernel does wrong.
+//! Errors: text that is no PTX, instructions that are not simulated, and faults of a running kernel.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -28,7 +28,7 @@ pub enum SimulatorError {
     Syntax {
         /// Where.
         at: Position,
-        /// What was expected.
+        /// Description of the mistake.
         reason: String,
     },
     /// An instruction, form or directive that is not simulated. Nothing is guessed.
@@ -55,12 +55,12 @@ pub enum SimulatorError {
     /// Memory for buffers or metadata ran out.
     #[error("simulated memory: {0}")]
     Memory(String),
-    /// A running kernel did what it must not.
+    /// A fault of a running kernel.
     #[error(transparent)]
     Fault(#[from] Box<Fault>),
 }
 
-/// What a running kernel did wrong.
+/// The kind of a fault of a running kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FaultKind {
@@ -96,7 +96,7 @@ pub struct Fault {
     pub source_line: Option<NonZeroU32>,
     /// Block, warp and lanes, in words.
     pub threads: String,
-    /// What happened.
+    /// Description of the fault.
     pub reason: String,
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Format {
     pub mantissa: u32,
     /// The largest exponent holds numbers too, and nan is all ones: e4m3.
     pub is_finite: bool,
-    /// What nan is written as.
+    /// The encoding of nan.
     pub nan: u64,
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn round_to_integer(magnitude: f64, rounding: Rounding, is_negative: 
     }
 }
 
-/// `value` where `error` is what it lacks of the exact result: the neighbour with a last bit of 1 that is on the side of it.
+/// `value`, which is `error` short of the exact result, rounded to odd: of that result's two neighbours, the one with a last bit of 1.
 fn to_odd(value: f64, error: f64) -> f64 {
     if error == 0.0 || !value.is_finite() || value.to_bits() & 1 == 1 {
         return value;
@@ -182,7 +182,7 @@ pub(crate) fn divide_odd(a: f64, b: f64) -> f64 {
     if !quotient.is_finite() || quotient == 0.0 {
         return quotient;
     }
-    // What is left of `a`: exact as one multiply-add. Its sign relative to the divisor's says where the exact quotient is.
+    // The remainder: exact as one multiply-add. Its sign relative to the divisor's says on which side the exact quotient is.
     let rest = (-quotient).mul_add(b, a);
     to_odd(quotient, if b < 0.0 { -rest } else { rest })
 }

@@ -28,7 +28,7 @@ pub(crate) fn lanes_of(mut mask: Mask) -> impl Iterator<Item = usize> {
     })
 }
 
-/// What an instruction ran into; the simulator adds kernel and instruction.
+/// The fault of an instruction; the simulator adds kernel and instruction.
 #[derive(Clone, Debug)]
 pub(crate) struct Trouble {
     pub kind: FaultKind,

@@ -6,7 +6,7 @@
 //! byte, barriers. The simulators share no table with the compilers whose code they run: both sides are written from the
 //! instruction set's documentation.
 //!
-//! What is checked:
+//! Checks:
 //!
 //! * *Unwritten values* are tracked per lane, from registers and LOCAL memory to where they are stored, branched on or
 //!   used as an address: by bits on PTX; on AMD by bytes of registers, and by bits of scalars. Which bits of a result

@@ -61,7 +61,7 @@ unsafe impl Memory for SparseMemory {
     }
 }
 
-/// What the runtimes have in common.
+/// The common part of the runtimes.
 #[derive(Debug)]
 struct Simulated {
     gpu: Gpu,
@@ -99,7 +99,7 @@ impl Simulated {
         before.map_or(0, |(start, bytes)| (start + bytes).saturating_sub(address as usize))
     }
 
-    /// What the kernel's parameters are: the buffers in their order, and behind them the values of the named dims. A launch may
+    /// The arguments for the kernel's parameters: the buffers in their order, and behind them the values of the named dims. A launch may
     /// be given buffers that this kernel has no parameter for.
     fn given<'a>(
         &self,

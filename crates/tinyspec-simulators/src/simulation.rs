@@ -24,7 +24,7 @@ impl BufferId {
     }
 }
 
-/// What a kernel is given for a parameter.
+/// The argument for a parameter of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Argument {
     /// The address of a buffer.

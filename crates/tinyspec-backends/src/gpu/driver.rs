@@ -1,4 +1,4 @@
-//! Devices behind a vendor's driver. This is what CUDA and HIP have in common: finding and opening the library, memory,
+//! Devices behind a vendor's driver. The common part of CUDA and HIP: finding and opening the library, memory,
 //! kernels, launches and faults. The differences are data and a few functions, in `cuda.rs` and `hip.rs`.
 //!
 //! A driver is opened when its first device is requested, and never closed. All of its functions are looked up first.
@@ -43,7 +43,7 @@ pub(super) struct Facts {
     pub show_version: fn(c_int) -> String,
     /// How to get a newer driver.
     pub update: &'static str,
-    /// What to do when the driver finds no device.
+    /// Advice for when the driver finds no device.
     pub no_device: &'static str,
     /// Statuses after which a device cannot be used again.
     pub lost: &'static [c_int],

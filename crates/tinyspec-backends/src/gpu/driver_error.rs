@@ -23,45 +23,45 @@ pub enum DriverError {
         driver: &'static str,
         /// Everything that was tried, in order.
         attempts: Vec<Attempt>,
-        /// What to do.
+        /// Advice.
         help: &'static str,
     },
     /// It lacks functions.
     #[error("{}: the driver lacks {}\nhelp: {help}", library.display(), missing.join(", "))]
     Incomplete {
-        /// What was loaded.
+        /// The loaded library.
         library: PathBuf,
         /// The functions.
         missing: Vec<&'static str>,
-        /// What to do.
+        /// Advice.
         help: &'static str,
     },
     /// It is older than what is supported.
     #[error("{}: the driver is for {found}; {needed} is needed\nhelp: {help}", library.display())]
     TooOld {
-        /// What was loaded.
+        /// The loaded library.
         library: PathBuf,
         /// Its version.
         found: String,
         /// The oldest supported version.
         needed: String,
-        /// What to do.
+        /// Advice.
         help: &'static str,
     },
     /// It sees no device.
     #[error("{}: the driver finds no GPU ({reason})\nhelp: {help}", library.display())]
     NoDevice {
-        /// What was loaded.
+        /// The loaded library.
         library: PathBuf,
-        /// What it says.
+        /// The driver's message.
         reason: String,
-        /// What to do.
+        /// Advice.
         help: &'static str,
     },
     /// Fewer devices than asked for.
     #[error("no device `{name}`: the driver sees {count}, counted from 0")]
     TooFew {
-        /// What was asked for.
+        /// The requested device.
         name: String,
         /// How many there are.
         count: usize,
@@ -73,7 +73,7 @@ pub enum DriverError {
         if *is_limited { " (TINYSPEC_GPU names no others)" } else { "" }
     )]
     Chip {
-        /// What was asked for.
+        /// The requested device.
         name: String,
         /// The product.
         device: String,
@@ -90,11 +90,11 @@ pub enum DriverError {
     /// A function of it failed.
     #[error("{}: {call} failed with {text} ({code})", library.display())]
     Failed {
-        /// What was loaded.
+        /// The loaded library.
         library: PathBuf,
         /// The function.
         call: &'static str,
-        /// What it returned.
+        /// The status that it returned.
         code: i32,
         /// The driver's description of that.
         text: String,

@@ -88,7 +88,7 @@ impl Assembler {
     }
 }
 
-/// What an assembler makes.
+/// The output of an assembler.
 #[derive(Clone, Debug)]
 pub struct Cubin {
     /// An ELF file.

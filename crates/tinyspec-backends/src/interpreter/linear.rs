@@ -74,7 +74,7 @@ impl Program for Resolved {
     }
 }
 
-/// Decodes what a compiler packed, ready to run.
+/// Decodes packed code, ready to run.
 pub(super) fn load(name: &str, code: &[u8]) -> Result<Arc<dyn Program>, BackendError> {
     let kernel = code::decode(name, code)?;
     Ok(Arc::new(Resolved(resolve::resolve(&kernel)?)))

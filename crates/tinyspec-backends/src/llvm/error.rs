@@ -1,4 +1,4 @@
-//! What can go wrong with LLVM itself.
+//! Errors of LLVM itself.
 
 use crate::BackendError;
 use std::fmt;
@@ -42,7 +42,7 @@ pub enum LlvmError {
     Named {
         /// The value of the variable.
         path: PathBuf,
-        /// What was tried there.
+        /// The libraries tried there.
         attempts: Attempts,
     },
     /// LLVM does not generate code for this processor.

@@ -1,4 +1,4 @@
-//! Links LLVM's objects for AMD GPUs into what ROCm loads: a shared object with segments, and symbols that the loader
+//! Links LLVM's objects for AMD GPUs into the form that ROCm loads: a shared object with segments, and symbols that the loader
 //! finds. A kernel refers to nothing but itself, so there is little to link.
 
 use object::read::elf::ElfFile64;
@@ -65,7 +65,7 @@ pub enum LinkError {
         kind: u32,
         /// The section that it is in.
         section: String,
-        /// What is wrong with it.
+        /// Why it is refused.
         reason: &'static str,
     },
 }

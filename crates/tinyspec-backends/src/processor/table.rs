@@ -24,14 +24,14 @@ pub(super) struct Row {
 /// The instruction sets of the level x86-64-v3.
 const V3: &[&str] =
     &["sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi1", "bmi2", "lzcnt", "movbe"];
-/// What x86-64-v4 adds.
+/// The instruction sets that x86-64-v4 adds.
 const V4: &[&str] = &["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"];
 /// The extensions of AVX-512 since Ice Lake and Zen 4.
 const WORDS: &[&str] =
     &["avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512bitalg", "avx512vpopcntdq", "avx512ifma", "avx512bf16", "gfni"];
 /// Features beyond the levels, on all processors of the table.
 const CRYPTO: &[&str] = &["sha", "adx", "vaes", "vpclmulqdq"];
-/// What Neoverse V2 has beyond Armv8.0.
+/// The extensions of Neoverse V2 beyond Armv8.0.
 const NEOVERSE: &[&str] = &["neon", "fp16", "fhm", "dotprod", "bf16", "i8mm", "lse", "rdm", "fcma", "sve", "sve2"];
 
 const X86: Architecture = Architecture::X86_64;

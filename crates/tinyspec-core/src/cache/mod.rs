@@ -77,7 +77,7 @@ impl Entry {
         Entry { key, file: folder.map(|folder| folder.join(&name)), name, is_of_any: generator.is_none() }
     }
 
-    /// What `read` makes of the first entry that it accepts.
+    /// The result of `read` for the first entry that it accepts.
     pub(crate) fn load<T>(&self, read: impl Fn(Vec<u8>) -> Option<T>) -> Option<T> {
         let load = |file: &Path| self::read(file, self.key).and_then(&read);
         if let Some(loaded) = load(self.file.as_ref()?) {

@@ -1,4 +1,4 @@
-//! What `TINYSPEC_VALIDATE=1` compares: a plan with the same plan for another device.
+//! The comparison of `TINYSPEC_VALIDATE=1`: a plan with the same plan for another device.
 
 use super::plan::Plan;
 use crate::Result;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tinyspec_backends::settings;
 use tinyspec_ir::DType;
 
-/// What the launches of a plan are compared with.
+/// The reference for the launches of a plan.
 pub(crate) struct Compared {
     pub reference: Plan,
     pub calls: Vec<ComparedCall>,

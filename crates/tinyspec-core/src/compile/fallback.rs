@@ -102,7 +102,7 @@ fn described(target: &Target) -> String {
     )
 }
 
-/// What `TINYSPEC_FAULT` may let fail.
+/// The failures that `TINYSPEC_FAULT` can inject.
 const FAULTS: [&str; 2] = ["schedule", "fusion"];
 
 /// Fails where `TINYSPEC_FAULT` says so.

@@ -133,7 +133,7 @@ impl Buffers {
     }
 }
 
-/// What a Call runs.
+/// The compiled callee of a Call.
 pub(super) struct Callee {
     pub kernels: Parts,
     /// The user's line.
@@ -182,7 +182,7 @@ impl Linked {
                 }
                 own.push(buffers.position(&graph, argument, step));
             }
-            // What its kernels pass to each other.
+            // Temporaries that its kernels pass to each other.
             let arguments = own.len();
             for &bytes in kernels.iter().flat_map(|kernel| &kernel.temporaries) {
                 let source = Source::Temporary { of: Temporary::Within(step), first: step, last: step };

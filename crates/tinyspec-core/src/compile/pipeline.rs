@@ -38,7 +38,7 @@ const WORTH_KEEPING: Duration = Duration::from_millis(2);
 /// some results may take the memory of arguments.
 ///
 /// # Errors
-/// Names the op and the user's line where a stage refuses something, or what the compiler reports.
+/// Names the op and the user's line where a stage refuses something; or the compiler's error.
 pub(crate) fn planned(
     key: ContentHash,
     device: &Arc<Device>,
@@ -137,7 +137,7 @@ fn linked_over(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>, wanted: 
 /// Compiles the kernels of a command buffer that was written down: from text, or by another process.
 ///
 /// # Errors
-/// What the verifiers find, or the first kernel that cannot be compiled.
+/// Those of the verifiers, or that of the first kernel that cannot be compiled.
 pub(crate) fn load(graph: Graph, root: NodeId, device: &Arc<Device>) -> Result<Linked> {
     verify::commands(&graph, root)?;
     let calls = commands::calls(&graph, root)?;
@@ -229,7 +229,7 @@ pub(crate) fn programs(graph: &Graph, outputs: &[NodeId], device: &Arc<Device>) 
 /// Checks that a kernel which is no Linear has the form of some stage.
 ///
 /// # Errors
-/// What is wrong with it in range form.
+/// When it has none: the error of its earliest form.
 pub(crate) fn check_form(graph: &Graph, sink: NodeId) -> Result<()> {
     let help = "a Program is a Program, a Linear, or a kernel as a stage leaves it";
     kernel::forms(graph, sink).map(drop).map_err(|error| error.help(help).into())
@@ -727,7 +727,7 @@ fn staged_by(
     Ok(all)
 }
 
-/// Prints a kernel's schedule, who chose it, and what the cost model says of it.
+/// Prints a kernel's schedule, its origin, and the cost model's estimate.
 fn show_schedule(kernel: &str, ops: &[OptOp], source: &Source, estimate: &Estimate) {
     let ops: Vec<String> = ops.iter().map(OptOp::to_string).collect();
     let ops = if ops.is_empty() { "no optimization".into() } else { ops.join("; ") };

@@ -41,7 +41,7 @@ pub(crate) struct Kernel {
     pub copied: Option<u64>,
 }
 
-/// What a launch does, for the profile.
+/// A description of a launch, for the profile.
 pub(crate) struct Step {
     pub kernel: Arc<Kernel>,
     pub location: Arc<str>,
@@ -76,9 +76,9 @@ pub(crate) enum Place {
     Within(u32, usize),
 }
 
-/// A command buffer, and where the memory comes from that it refers to. A run fills a table of addresses.
+/// A command buffer, and the sources of the memory that it refers to. A run fills a table of addresses.
 pub(crate) struct Plan {
-    /// What it computes, if gradients may need that.
+    /// The computation, if gradients may need it.
     pub program: Option<Arc<history::Program>>,
     pub device: Arc<Device>,
     pub commands: CommandBuffer,
@@ -100,7 +100,7 @@ pub(crate) struct Plan {
     pub overwritten: Vec<(u32, u32)>,
     /// Whether no result may take an argument's memory, although some could.
     pub stays_apart: bool,
-    /// What its results are compared with, under `TINYSPEC_VALIDATE`.
+    /// The reference for its results, under `TINYSPEC_VALIDATE`.
     pub compared: Option<Box<Compared>>,
 }
 

@@ -36,7 +36,7 @@ pub fn program(kernel: &LinearKernel, device: &Device) -> Result<Rendered> {
     Ok(Rendered { name: kernel.name.clone(), buffers: kernel.params, graph, root })
 }
 
-/// What a `Program` holds; a Linear is one without source and code.
+/// The contents of a `Program`; a Linear is one without source and code.
 #[derive(Clone, Copy)]
 pub(crate) struct Contents<'a> {
     pub linear: NodeId,

@@ -13,12 +13,12 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use tinyspec_ir::dim::Name;
 use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, ContentHasher, DType, Dim, Graph, NodeId, Op, Shape};
 
-/// The most plans to keep. Making one is arithmetic alone.
+/// The most plans to keep. Making one takes only arithmetic.
 const KEPT_PLANS: usize = 256;
 
 /// A function's kernels, for all sizes within the bounds of its dims.
 pub(crate) struct Ranged {
-    /// What it computes, if gradients may need that; its slots are those of the function's arguments.
+    /// The computation, if gradients may need it; its slots are those of the function's arguments.
     pub program: Arc<Program>,
     /// dtypes and shapes of the results, over the dims.
     pub outputs: Vec<(DType, Shape)>,
@@ -32,7 +32,7 @@ impl Ranged {
     /// numbers.
     ///
     /// # Errors
-    /// Where a stage refuses something, or what the compiler reports.
+    /// Where a stage refuses something, or the compiler's error.
     pub fn of(body: &Body, arguments: &[Arc<Node>], device: &Arc<Device>) -> Result<Option<Arc<Ranged>>> {
         static KNOWN: LazyLock<Kept<ContentHash, Arc<Ranged>>> = LazyLock::new(|| Kept::new(4));
         let key = {

@@ -79,7 +79,7 @@ impl Device {
         *self.in_host_memory.get_or_init(is_on_host)
     }
 
-    /// What it can do.
+    /// Its capabilities.
     pub fn target(&self) -> &Target {
         &self.target
     }
@@ -113,7 +113,7 @@ impl Device {
         Ok(self.runtime.synchronize()?)
     }
 
-    /// What its memory holds.
+    /// A report of its memory use.
     pub fn memory(&self) -> MemoryReport {
         self.pool.report(&self.name)
     }

@@ -1,4 +1,4 @@
-//! What a device's memory holds.
+//! Reports of a device's memory use.
 
 use bytesize::ByteSize;
 use std::fmt;
@@ -11,7 +11,7 @@ pub(crate) const LARGEST_TOLD: usize = 8;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Held {
-    /// What it is: a tensor with its dtype and shape, the temporaries of a program, …
+    /// Its contents: a tensor with its dtype and shape, the temporaries of a program, …
     pub what: String,
     /// Its size, as asked for.
     pub bytes: u64,

@@ -1,4 +1,4 @@
-//! What `TINYSPEC_VALIDATE` reports.
+//! The mismatch that `TINYSPEC_VALIDATE` reports.
 
 use std::fmt;
 use std::sync::Arc;

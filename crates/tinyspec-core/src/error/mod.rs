@@ -14,7 +14,7 @@ use tinyspec_ir::{ErrorKind, Location};
 /// Result of everything that runs tensors.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong between a tensor program and its values.
+/// An error in building, compiling or running a tensor program.
 ///
 /// `Debug` gives the same text as `Display`, because `main` and `unwrap` print errors by `Debug`.
 #[derive(Clone, thiserror::Error)]
@@ -35,7 +35,7 @@ pub enum Error {
     /// No device of this name.
     #[error("{}no device `{name}`; there are: {known}{}", prefix(op), place(location))]
     UnknownDevice {
-        /// What should have been moved or created there.
+        /// The op that was to move or create a tensor there.
         op: Option<String>,
         /// Name as asked for.
         name: String,
@@ -51,7 +51,7 @@ pub enum Error {
         wanted: String,
         /// Why there is no room.
         reason: String,
-        /// What the device holds, the largest buffers first.
+        /// The device's memory use, with its largest buffers first.
         report: Box<MemoryReport>,
         /// The user's line.
         location: Option<Location>,
@@ -63,7 +63,7 @@ pub enum Error {
         name: String,
         /// The device of its arguments.
         device: String,
-        /// What it said.
+        /// Description of the failure.
         reason: String,
         /// The line of the call.
         location: Option<Location>,

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use tinyspec_ir::{Arg, Category, DType, Device, ErrorKind, Op};
 
-/// What must be computed before `node`: the source of a move, or the tensor arguments of a function.
+/// The nodes that must be computed before `node`: the source of a move, or the tensor arguments of a function.
 pub(super) fn needed(node: &Arc<Node>) -> Vec<Arc<Node>> {
     let sources = node.sources();
     match node.op {
@@ -22,7 +22,7 @@ pub(super) fn needed(node: &Arc<Node>) -> Vec<Arc<Node>> {
     }
 }
 
-/// What must be computed to move `source`: the value that it is a part of if that is needed anyway, else itself.
+/// The nodes that must be computed to move `source`: the value that it is a part of if that is needed anyway, else itself.
 fn moved(source: &Arc<Node>) -> Vec<Arc<Node>> {
     let (whole, offset) = within(source);
     if whole.storage().is_some() && offset.is_some() {

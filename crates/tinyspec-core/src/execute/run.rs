@@ -24,11 +24,11 @@ use tinyspec_ir::{ContentHash, ContentHasher, ErrorKind, Op};
 /// The most groups to remember: a program with ever new shapes must not grow without bound.
 const KNOWN_GROUPS: usize = 4096;
 
-/// What a run computes unrequested of what an earlier one left lazy: what its roots depend on and the program has dropped, and with
-/// `held` also what the program holds and each run would recompute.
+/// The unrequested work of a run, among values that an earlier run left lazy: those that its roots depend on and the program has dropped,
+/// and with `held` also those that the program holds and each run would recompute.
 #[derive(Clone, Copy)]
 struct Unrequested {
-    /// When the run before began.
+    /// When the previous run began.
     last_run: u64,
     held: bool,
 }
@@ -364,7 +364,7 @@ pub(crate) fn plan_for(
 ///
 /// # Safety
 /// Leaves and outputs must be as large as the plan says and valid for reads and writes; outputs and the arena must
-/// not be used by anyone else meanwhile, but by what is enqueued on the device later.
+/// not be used otherwise meanwhile, except by work enqueued on the device later.
 pub(crate) unsafe fn run(
     plan: &Plan,
     leaves: &[*mut u8],

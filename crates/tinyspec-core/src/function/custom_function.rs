@@ -23,7 +23,7 @@ type Gradient = dyn Fn(&[Tensor], &[Tensor], &[Tensor]) -> Vec<Option<Tensor>> +
 /// # use tinyspec_core::function::{CustomFunction, call_function, register_function};
 /// # use tinyspec_core::{Spec, Tensor, grad};
 /// register_function(
-///     // What it makes follows from what its arguments are.
+///     // The result has the dtype and shape of the argument.
 ///     CustomFunction::new("doc::cube", |arguments, _| Ok(vec![arguments[0].clone()]))
 ///         .host(|mut call| {
 ///             let x = call.inputs[0].as_slice::<f32>()?;
@@ -58,8 +58,8 @@ impl std::fmt::Debug for CustomFunction {
 }
 
 impl CustomFunction {
-    /// A function of this name. The rule says what it makes: from the dtypes and shapes of the arguments and the parameters of a
-    /// call to the dtypes and shapes of the results, or why it refuses them. Where a graph has named dims, the shapes contain
+    /// A function of this name. The rule maps the dtypes and shapes of the arguments and the parameters of a call to the dtypes and
+    /// shapes of the results, or says why it refuses them. Where a graph has named dims, the shapes contain
     /// them: a rule that calculates with [`Dim`]s serves all sizes.
     pub fn new(
         name: &str,
@@ -102,7 +102,7 @@ impl CustomFunction {
         self
     }
 
-    /// Lets it update its first `count` arguments in place: their new values are results, behind what it makes. A tensor is a
+    /// Lets it update its first `count` arguments in place: their new values are results, after those that it makes. A tensor is a
     /// value, so the function gets a copy of an argument that has other uses.
     ///
     /// ```

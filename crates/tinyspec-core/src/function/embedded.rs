@@ -16,7 +16,7 @@ use tinyspec_ir::rewrite::Permission;
 use tinyspec_ir::signature::{Input, Signature};
 use tinyspec_ir::{Arg, Builder, Const, DType, Dim, ErrorKind, Graph, NodeId, Op, Shape};
 
-/// A function in the binary: what `#[function]` makes of a body, under the name `FUNCTION` of the function's type.
+/// A function in the binary: the expansion of a `#[function]`'s body, under the name `FUNCTION` of the function's type.
 ///
 /// It is decoded on first use; callees and constants, which the macro could not see, are filled in then.
 pub struct EmbeddedFunction {
@@ -69,7 +69,7 @@ impl std::fmt::Debug for EmbeddedFunction {
 }
 
 impl EmbeddedFunction {
-    /// What the macro emits.
+    /// The constructor that the macro emits.
     #[doc(hidden)]
     pub const fn new(
         name: &'static str,
@@ -193,7 +193,7 @@ impl EmbeddedFunction {
         self
     }
 
-    /// What the macro emits along with its errors.
+    /// The placeholder that the macro emits along with its errors.
     #[doc(hidden)]
     pub const fn failed() -> EmbeddedFunction {
         EmbeddedFunction::new("function", b"", "", &[], Vec::new, |_, _, _| vec![])
@@ -459,7 +459,7 @@ fn written_by_kernel(kernel: &Function, dims: &[Dim]) -> Vec<Tensor> {
     written.collect()
 }
 
-/// What a `#[function]` returns: one tensor, or a tuple of them.
+/// The result of a `#[function]`: one tensor, or a tuple of them.
 pub trait Results: Sized {
     /// How many tensors.
     const COUNT: usize;
@@ -586,7 +586,7 @@ pub fn next_input(inputs: &mut std::slice::Iter<Tensor>, role: Role) -> Result<T
     Ok(input)
 }
 
-/// What can be passed for a scalar parameter of a `#[function]`: a number of its type, or a tensor of shape `()`.
+/// An argument for a scalar parameter of a `#[function]`: a number of its type, or a tensor of shape `()`.
 #[diagnostic::on_unimplemented(
     message = "expected a number of the type `{T}`, found `{Self}`",
     label = "expected `{T}`, or a tensor of shape `()`"

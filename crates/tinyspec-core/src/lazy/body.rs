@@ -24,7 +24,7 @@ pub struct Body {
     /// The derived gradient of a body without one of its own, cached by [`Body::open`]; `None` if it cannot be
     /// differentiated.
     derived: OnceLock<Option<Box<Body>>>,
-    /// What it requires of the dims.
+    /// The constraints on its dims.
     fits: OnceLock<Vec<Fit>>,
     /// The result of [`Body::work`].
     work: OnceLock<BodyWork>,
@@ -194,7 +194,7 @@ impl Body {
         }
         let dtypes = arguments.iter().map(|&argument| graph.dtype(argument));
         let inputs: Vec<DType> = dtypes.take_while(|&dtype| dtype != DType::Index).collect();
-        // What has no gradient may be needed by what is not asked for.
+        // This may fail at an op that only unrequested gradients flow through: then the body is inlined.
         let derived = self.derived.get_or_init(|| backward(self, &inputs).ok().map(Box::new));
         match derived {
             Some(gradient) => self.call_with(gradient, graph, arguments),

@@ -66,7 +66,7 @@ struct Entry {
     is_moved: bool,
 }
 
-/// What the key of a walk is made of, in walk order.
+/// A part of a walk's cache key; the parts are in walk order.
 #[derive(Hash)]
 enum KeyPart<'a> {
     /// A tensor in memory.

@@ -16,7 +16,7 @@ use tinyspec_ir::{Const, ContentHash, DType, Op, Shape};
 /// The largest part that is copied, in bytes: a larger copy would take longer than compiling another program.
 const MOST_BYTES: usize = 16 << 20;
 
-/// What replaces a node in a compiled program.
+/// The replacement of a node in a compiled program.
 #[derive(Clone)]
 pub(crate) enum Change {
     /// Memory that holds the value of a number.
@@ -52,7 +52,7 @@ impl Candidate {
         }
     }
 
-    /// What is compared from run to run.
+    /// The constant that is compared from run to run.
     fn number(&self) -> Const {
         match self {
             Candidate::Number(number) => *number,

@@ -1,4 +1,4 @@
-//! What a body requires of its named dims beyond their bounds: sizes are not negative, and parts lie within the whole. Kernels
+//! Constraints of a body on its named dims beyond their bounds: sizes are not negative, and parts lie within the whole. Kernels
 //! for all sizes rely on it, so every call is checked. Where each size has its own kernels, the check lets an error name the
 //! function instead of its ops.
 

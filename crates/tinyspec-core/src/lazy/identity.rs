@@ -11,7 +11,7 @@ use tinyspec_ir::ContentHash;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Identity(pub(super) u64);
 
-/// What makes two nodes one to a gradient: tensors compare by identity, other nodes by value and the tensors that they
+/// The key by which gradients identify a node: tensors compare by identity, other nodes by value and the tensors that they
 /// derive from.
 pub(crate) type Who = (ContentHash, Identity);
 
@@ -36,17 +36,17 @@ impl Identity {
         self.0 & 1 == 1
     }
 
-    /// The age of the node that a tensor was first.
+    /// The age of the tensor's first node.
     pub fn age(self) -> u64 {
         self.0 >> 1
     }
 
-    /// What a node with this hash is to a gradient.
+    /// The key of a node with this hash.
     pub fn who(self, hash: ContentHash) -> Who {
         if self.is_tensor() { self.as_tensor() } else { (hash, self) }
     }
 
-    /// What a tensor is to a gradient: its value does not matter.
+    /// The key of a tensor, which does not depend on its value.
     pub fn as_tensor(self) -> Who {
         (ContentHash(0), self)
     }

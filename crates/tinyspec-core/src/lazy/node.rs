@@ -253,12 +253,12 @@ impl Node {
         self.reads_state
     }
 
-    /// What distinguishes it from equal nodes to gradients.
+    /// The identity by which gradients distinguish it from equal nodes.
     pub fn identity(&self) -> Identity {
         Identity(self.identity.load(Ordering::Relaxed))
     }
 
-    /// What is one node to a gradient.
+    /// The key by which gradients identify it.
     pub fn who(&self) -> Who {
         self.identity().who(self.hash)
     }
@@ -324,7 +324,7 @@ impl Node {
         self.is_lazy() && (!self.is_unheld() || self.is_loop_carried())
     }
 
-    /// What a walk needs to know, read atomically, since another thread may be computing the node.
+    /// A snapshot for a walk, read atomically, since another thread may be computing the node.
     pub fn view(&self) -> View {
         match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
             State::Lazy(sources) => View::Lazy(sources.clone()),

@@ -150,7 +150,7 @@ fn keeps_dropped_state(node: &Arc<Node>) -> bool {
     false
 }
 
-/// What a run begins with.
+/// The unread states that a run computes in addition to its roots.
 pub(crate) struct UnreadStates {
     pub states: Vec<Arc<Node>>,
     /// Nodes below this age were made before the last run of the thread.
@@ -179,8 +179,8 @@ pub(crate) fn unread_states() -> UnreadStates {
     UnreadStates { states, last_run }
 }
 
-/// The states among some tensors and the held ones that these depend on, and what may become a state when the program drops another
-/// tensor.
+/// The states among some tensors and the held ones that these depend on, and tensors that may become states when the program drops
+/// another tensor.
 fn among(candidates: VecDeque<Weak<Node>>, last_run: u64) -> (Vec<Arc<Node>>, Vec<Arc<Node>>) {
     let (mut states, mut waiting) = (vec![], vec![]);
     let mut open: VecDeque<Arc<Node>> = candidates.iter().filter_map(Weak::upgrade).collect();
@@ -206,7 +206,7 @@ fn among(candidates: VecDeque<Weak<Node>>, last_run: u64) -> (Vec<Arc<Node>>, Ve
     (states, waiting)
 }
 
-/// What a search has found.
+/// The result of a search.
 struct Found {
     /// The tensor depends on a dropped one that a run had left lazy before it was made.
     is_state: bool,
@@ -214,8 +214,8 @@ struct Found {
     held: Vec<Arc<Node>>,
 }
 
-/// Walks what a tensor depends on up to the nearest held tensors, oldest first: the predecessor of a state is older than the other
-/// operands that the state is made of. Once the tensor is known to be a state, nodes that another search has `explored` are skipped:
+/// Walks the dependences of a tensor up to the nearest held tensors, oldest first: the predecessor of a state is older than the other
+/// operands of that state. Once the tensor is known to be a state, nodes that another search has `explored` are skipped:
 /// the walk goes on only for the held tensors.
 fn search(tensor: &Arc<Node>, last_run: u64, explored: &mut FxHashSet<*const Node>) -> Found {
     let mut found = Found { is_state: false, held: vec![] };

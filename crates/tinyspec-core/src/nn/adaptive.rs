@@ -6,7 +6,7 @@ use super::memory::Memory;
 use super::optim::{keep, learning_rate, update, wide};
 use crate::{Result, Tensor};
 
-/// What [`RmsProp`] can do: `RmsPropOptions { momentum: 0.9, ..default() }`.
+/// Options of [`RmsProp`]: `RmsPropOptions { momentum: 0.9, ..default() }`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RmsPropOptions {
     /// Decay of the mean square.
@@ -114,7 +114,7 @@ impl Optimizer for RmsProp {
     }
 }
 
-/// What [`Adagrad`] can do: `AdagradOptions { weight_decay: 0.01, ..default() }`.
+/// Options of [`Adagrad`]: `AdagradOptions { weight_decay: 0.01, ..default() }`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AdagradOptions {
     /// Added to the divisor, to keep the quotient finite.
@@ -191,7 +191,7 @@ impl Optimizer for Adagrad {
     }
 }
 
-/// What [`Lamb`] can do: `LambOptions { weight_decay: 0.01, ..default() }`.
+/// Options of [`Lamb`]: `LambOptions { weight_decay: 0.01, ..default() }`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LambOptions {
     /// Decay of the mean and of the uncentred variance.

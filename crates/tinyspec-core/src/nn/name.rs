@@ -26,7 +26,7 @@ impl<'a> Name<'a> {
     /// The model itself: the empty path.
     pub const ROOT: &'static Name<'static> = &Name(None);
 
-    /// A field of what has this name.
+    /// The name of a field of the value with this name.
     pub fn field(&'a self, field: &'a str) -> Name<'a> {
         Name(Some((self, Segment::Field(field))))
     }

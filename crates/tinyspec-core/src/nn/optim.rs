@@ -331,7 +331,7 @@ impl Optimizer for Sgd {
     }
 }
 
-/// What [`Adam`] can do: `AdamOptions { amsgrad: true, ..default() }`.
+/// Options of [`Adam`]: `AdamOptions { amsgrad: true, ..default() }`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AdamOptions {
     /// Decay of the mean and of the uncentred variance.

@@ -218,7 +218,7 @@ impl Schedule for Cyclic {
 pub struct Warmup<S> {
     /// Steps of the warm-up; the first one already has a rate above 0.
     pub steps: usize,
-    /// What follows.
+    /// The schedule after the warm-up.
     pub then: S,
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tinyspec_backends::settings::{self, UnknownSetting};
 use tinyspec_ir::{Graph, NodeId};
 
-/// What `TINYSPEC_DEBUG` shows, each from its number on.
+/// The output of `TINYSPEC_DEBUG`, each kind with the lowest value that shows it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Level {
     Kernels = 2,
@@ -69,7 +69,7 @@ static LOWERING: AtomicU64 = AtomicU64::new(0);
 static GENERATING: AtomicU64 = AtomicU64::new(0);
 static LOADING: AtomicU64 = AtomicU64::new(0);
 
-/// What has been compiled since the program started.
+/// Counts and times of compilation since the program started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Plans made; cached plans do not count.

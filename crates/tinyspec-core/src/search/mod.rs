@@ -40,7 +40,7 @@ pub(crate) use settings::is_asked_for;
 pub use store::add_schedules;
 pub use survey::{Sample, Survey, review, survey};
 
-/// Who chose a schedule.
+/// The origin of a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
     Heuristics,

@@ -48,7 +48,7 @@ pub fn stepped(range: impl IntoPick, step: i64) -> Pick {
     }
 }
 
-/// What can index one axis: a number, a range, [`stepped`], an integer or a bool tensor, [`NewAxis`], [`Rest`].
+/// An index of one axis: a number, a range, [`stepped`], an integer or a bool tensor, [`NewAxis`], [`Rest`].
 #[diagnostic::on_unimplemented(
     message = "expected a position, a range, or a tensor of positions, found `{Self}`",
     label = "this picks nothing"

@@ -10,7 +10,7 @@ use tinyspec_ir::eval::from_storage;
 use tinyspec_ir::ops::Literal;
 use tinyspec_ir::{Arg, Builder, Const, DType, Dim, ErrorKind, Op, Shape};
 
-/// What can be passed as a shape: `[2, 3]`, `&sizes[..]`, `()` for a scalar, or a number for one axis.
+/// A shape argument: `[2, 3]`, `&sizes[..]`, `()` for a scalar, or a number for one axis.
 #[diagnostic::on_unimplemented(
     message = "expected a shape such as `[2, 3]`, found `{Self}`",
     label = "expected a shape"

@@ -7,7 +7,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::{AddrSpace, Arg, Builder, Device, ErrorKind, Op};
 
-/// What can be passed as a device, or as a tuple of devices.
+/// An argument that names a device, or a tuple of devices.
 pub trait IntoDevice {
     /// The device as graphs name it.
     ///

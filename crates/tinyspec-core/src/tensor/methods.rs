@@ -9,7 +9,7 @@ use std::panic::Location;
 use tinyspec_ir::ops::LiteralKind;
 use tinyspec_ir::{Builder, DType, Dim, NodeId, for_each_method};
 
-/// What can be passed as an operand: a tensor, or a number, which takes the dtype of the other operand.
+/// An operand: a tensor, or a number, which takes the dtype of the other operand.
 #[diagnostic::on_unimplemented(
     message = "expected a tensor or a number, found `{Self}`",
     label = "expected a tensor or a number"
@@ -74,7 +74,7 @@ impl Operand for usize {
     }
 }
 
-/// What can be passed as axes: `-1`, `[0, 2]`, or `..` for all of them.
+/// An argument that names axes: `-1`, `[0, 2]`, or `..` for all of them.
 #[diagnostic::on_unimplemented(
     message = "expected an axis, axes such as `[0, 1]`, or `..` for all, found `{Self}`",
     label = "expected axes"

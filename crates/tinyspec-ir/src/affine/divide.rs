@@ -15,7 +15,7 @@ impl Affine {
     /// Applies an op to forms: a sum, a multiple, a quotient or a remainder; otherwise the result is an atom.
     ///
     /// # Errors
-    /// What [`crate::derive()`] refuses.
+    /// When [`crate::derive()`] refuses a node.
     pub fn combine(graph: &mut Graph, op: Op, sources: &[Affine]) -> Result<Affine> {
         let divisor = sources.get(1).and_then(Affine::as_number).filter(|&divisor| divisor > 0);
         match (op, divisor) {
@@ -44,7 +44,7 @@ impl Affine {
     /// The floored quotient by a positive number.
     ///
     /// # Errors
-    /// What [`crate::derive()`] refuses.
+    /// When [`crate::derive()`] refuses a node.
     pub fn quotient(&self, graph: &mut Graph, divisor: i64) -> Result<Affine> {
         let (whole, rest) = self.split(graph, divisor);
         if let Some(quotient) = rest.only_quotient(graph, divisor) {
@@ -68,7 +68,7 @@ impl Affine {
     /// The floored remainder by a positive number.
     ///
     /// # Errors
-    /// What [`crate::derive()`] refuses.
+    /// When [`crate::derive()`] refuses a node.
     pub fn remainder(&self, graph: &mut Graph, divisor: i64) -> Result<Affine> {
         let (_, rest) = self.split(graph, divisor);
         if let Some(quotient) = rest.only_quotient(graph, divisor) {

@@ -21,12 +21,12 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// What has been written.
+    /// The bytes written so far.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What has been written.
+    /// The bytes written so far.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }

@@ -120,7 +120,7 @@ pub fn inline_where(
 /// results, or `None` if the Function stays.
 ///
 /// # Errors
-/// Those of `replace`, with the line of the call, and what [`crate::derive()`] refuses after a replacement.
+/// Those of `replace`, with the line of the call, and those of [`crate::derive()`] after a replacement.
 pub fn replace_functions(
     graph: &Graph,
     roots: &[NodeId],

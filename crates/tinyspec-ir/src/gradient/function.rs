@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 #[derive(Default)]
 pub(super) struct Functions(FxHashMap<Key, Derived>);
 
-/// What decides how a gradient is derived.
+/// The cache key of a derived gradient.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     tuple: NodeId,

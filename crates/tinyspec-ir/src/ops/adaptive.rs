@@ -9,7 +9,7 @@ use crate::affine::gcd;
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
-/// What is done with the windows of one axis.
+/// The reduction of the windows of one axis.
 #[derive(Clone, Copy)]
 enum Pool {
     Mean,

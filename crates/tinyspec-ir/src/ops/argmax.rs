@@ -1,7 +1,7 @@
 //! Positions of the greatest and the least.
 //!
 //! One Reduce finds both the greatest and where it stands first: it goes over 64-bit numbers with a key of the element in
-//! the upper half, and what is left of the axis in the lower.
+//! the upper half, and the remaining length of the axis in the lower.
 
 use super::arithmetic::{add, sub};
 use super::creation::size;
@@ -171,7 +171,7 @@ pub fn min_with_place(b: &mut dyn Builder, x: NodeId, axis: i64, keepdim: bool) 
     with_place(b, x, place, axis, keepdim)
 }
 
-/// What stands at a position of each row, and the position.
+/// The value at a position of each row, and the position.
 fn with_place(b: &mut dyn Builder, x: NodeId, place: NodeId, axis: i64, keepdim: bool) -> Result<Vec<NodeId>> {
     let mut shape = shape_of(b, x);
     let axis = axis_of("argmax", axis, &shape)?;

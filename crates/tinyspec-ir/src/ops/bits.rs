@@ -1,10 +1,10 @@
-//! What the bits of a float say: its neighbours, its power of two.
+//! Ops on the bits of a float: its neighbours, its power of two.
 
 use super::elementwise::{abs, scale};
 use super::{cast, dtype_of, like, promote, to_float};
 use crate::{Arg, Builder, Const, DType, Error, ErrorKind, NodeId, Op, Result};
 
-/// The whole numbers of as many bits.
+/// The integer dtype of as many bits.
 fn integers(op: &str, dtype: DType) -> Result<DType> {
     match dtype {
         DType::F16 | DType::BF16 => Ok(DType::I16),
@@ -58,7 +58,7 @@ pub fn frexp(b: &mut dyn Builder, x: NodeId) -> Result<Vec<NodeId>> {
     let wide = dtype.accumulator();
     let x = cast(b, x, wide)?;
     let (bits, fraction, bias) = if wide == DType::F64 { (DType::I64, 52, 1023) } else { (DType::I32, 23, 127) };
-    // Of what is subnormal the bits say less: so much more is not.
+    // The exponent bits of a subnormal say less, so it is scaled to a normal number.
     let (least, zero) = (like(b, x, (2f64).powi(1 - bias)), like(b, x, 0.0));
     let magnitude = abs(b, x)?;
     let is_small = b.alu(Op::CmpLt, &[magnitude, least])?;

@@ -79,7 +79,7 @@ fn same<const N: usize>(b: &dyn Builder, op: &str, weight: NodeId, options: Conv
     }))
 }
 
-/// What is made of inputs `(batch, channels, …)`; one `(channels, …)` is a batch of its own.
+/// The result of `make` for inputs `(batch, channels, …)`; an input `(channels, …)` is a batch of one.
 fn with_a_batch<const N: usize>(
     b: &mut dyn Builder,
     x: NodeId,
@@ -137,7 +137,7 @@ fn convolve<const N: usize>(
         .chain(kernel[2..].iter().cloned())
         .collect();
     let filters = reshape(b, weight, &filters)?;
-    // Small numbers are multiplied, too, in what they are summed in.
+    // Narrow dtypes are also multiplied in the accumulator's dtype.
     let (views, filters) = (cast(b, views, dtype.accumulator())?, cast(b, filters, dtype.accumulator())?);
     let products = b.alu(Op::Mul, &[views, filters])?;
     let summed: Axes = (3 + N as u32..4 + 2 * N as u32).collect();
@@ -163,7 +163,7 @@ fn with_bias(b: &mut dyn Builder, op: &str, sum: NodeId, bias: Option<NodeId>, c
     super::arithmetic::add(b, sum, bias).map_err(|error| error.in_op(op))
 }
 
-/// What a convolution's gradient computes, as a layer: each input element adds its filter into the result. The
+/// The gradient of a convolution, as a layer: each input element adds its filter into the result. The
 /// weight is `(channels in, channels out / groups, …)`.
 pub fn conv_transpose<const N: usize>(
     b: &mut dyn Builder,
@@ -243,7 +243,7 @@ fn add_filters<const N: usize>(
     }
     let (x, weight) = promote(b, op, x, weight)?;
     let dtype = super::dtype_of(b, x);
-    // Small numbers are multiplied, too, in what they are summed in.
+    // Narrow dtypes are also multiplied in the accumulator's dtype.
     let (x, weight) = (cast(b, x, dtype.accumulator())?, cast(b, weight, dtype.accumulator())?);
     let (shape, kernel) = (shape_of(b, x), shape_of(b, weight));
     let (group, inputs, outputs) = (Dim::from(groups), kernel[0].idiv(&Dim::from(groups)), kernel[1].clone());

@@ -32,7 +32,7 @@ const WORD_OF_PASS: f64 = 3.0;
 /// The kernels of a selection by way of blocks: the first of each, the blocks' own elements, and those that are chosen.
 const KERNELS_OF_BLOCKS: f64 = 3.0;
 
-/// The kernels that gather what is not after an order statistic, and the cost of each element in all of them.
+/// The kernels that gather the elements not after an order statistic, and the cost of each element in all of them.
 const KERNELS_OF_FIRST: f64 = 8.0;
 const ELEMENT_OF_FIRST: f64 = 20.0;
 
@@ -83,7 +83,7 @@ impl Rows {
         KERNEL + self.rows * k as f64 * (WORD_OF_PASS * self.length + PASS)
     }
 
-    /// Selecting an order statistic in `rounds`, and gathering what is before it.
+    /// Selecting an order statistic in `rounds`, and gathering the elements before it.
     pub fn by_last(&self, rounds: i64, choices: i64) -> f64 {
         self.selected(rounds, choices) + KERNELS_OF_FIRST * KERNEL + ELEMENT_OF_FIRST * self.count()
     }

@@ -142,7 +142,7 @@ fn empty(b: &mut dyn Builder, dtype: DType, shape: &[Dim]) -> Result<NodeId> {
     expand(b, zero, shape)
 }
 
-/// What is left of words (rows, length) in the order of their low bytes, which each pass drops.
+/// Words (rows, length) sorted by their low bytes, without those: each pass of the radix sort drops one.
 fn whole(b: &mut dyn Builder, words: NodeId, bytes: i64) -> Result<NodeId> {
     let shape = shape_of(b, words);
     let others = empty(b, DType::U64, &shape)?;
@@ -151,7 +151,7 @@ fn whole(b: &mut dyn Builder, words: NodeId, bytes: i64) -> Result<NodeId> {
     Ok(results[bytes as usize % 2])
 }
 
-/// The same for rows that are cut into parts: where the elements of a part go follows from what all parts have counted.
+/// The same for rows that are cut into parts: the destinations of a part's elements follow from the counts of all parts.
 fn in_parts(b: &mut dyn Builder, words: NodeId, bytes: i64) -> Result<NodeId> {
     let shape = shape_of(b, words);
     let (rows, length) = (shape[0].clone(), shape[1].as_const().unwrap_or(0));
@@ -188,7 +188,7 @@ impl Loops {
         self.graph.add(Op::Cast, &[byte], Arg::DType(DType::Index))
     }
 
-    /// Adds `step` to a counter; gives what it was.
+    /// Adds `step` to a counter; returns its old value.
     fn advance(&mut self, counters: Memory, place: &[NodeId], step: i64) -> Result<NodeId> {
         let (old, step) = (self.load(counters, place, None)?, self.int(step));
         let new = self.graph.alu(Op::Add, &[old, step])?;
@@ -204,7 +204,7 @@ impl Loops {
         self.load(words, &[row, element], None)
     }
 
-    /// Stores what is left of a word without its low byte, at a place of a row of `size`.
+    /// Stores a word without its low byte, at a place of a row of `size`.
     fn put(&mut self, target: Memory, row: NodeId, (place, size): (NodeId, NodeId), word: NodeId) -> Result<()> {
         let byte = number(&mut self.graph, 8);
         let rest = self.graph.alu(Op::Shr, &[word, byte])?;

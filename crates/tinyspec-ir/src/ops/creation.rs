@@ -87,7 +87,7 @@ fn ramp(b: &mut dyn Builder, count: i64, dtype: DType) -> Result<NodeId> {
     super::cast(b, ramp, dtype)
 }
 
-/// What the elements are computed in, before they are cast once.
+/// The dtype in which elements are computed before they are cast once.
 fn computed_in(dtype: DType) -> DType {
     if dtype.is_float() { dtype.accumulator() } else { DType::F64 }
 }

@@ -195,7 +195,7 @@ fn ways(b: &mut dyn Builder, sizes: &Sizes, [scores, moves, skips, start]: [Node
     reshape(b, result, &[count, steps + Dim::from(1), Dim::from(width)])
 }
 
-/// The rows behind that of the start, without what pads them.
+/// The rows after the initial one, without padding.
 fn behind_start(b: &mut dyn Builder, sizes: &Sizes, ways: NodeId) -> Result<NodeId> {
     let shape = [sizes.count.clone(), sizes.steps.clone(), Dim::from(sizes.states)];
     shrink(b, ways, &[0, 1, LANES].map(Dim::from), &shape)
@@ -265,7 +265,7 @@ fn kernel(states: i64, dtype: DType) -> Result<WrittenKernel> {
     w.finish("ctc")
 }
 
-/// What each state of each step adds, `[count, steps, states]`.
+/// The score that each state of each step adds, `[count, steps, states]`.
 fn scores(b: &mut dyn Builder, sizes: &Sizes, x: NodeId, states: NodeId) -> Result<NodeId> {
     let Sizes { count, steps, states: width } = sizes.clone();
     let rows = permute(b, x, &[1, 0, 2])?;

@@ -46,7 +46,7 @@ fn wide_norm(b: &mut dyn Builder, x: NodeId, p: f64, axes: Option<&[i64]>, keepd
     }
 }
 
-/// `root` of what is not 0, and 0 with slope 0 of 0.
+/// `root` of nonzero numbers; 0 with slope 0 at 0.
 pub(super) fn root(
     b: &mut dyn Builder,
     total: NodeId,

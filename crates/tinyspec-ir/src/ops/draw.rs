@@ -239,7 +239,7 @@ pub fn gumbel_softmax(
     if !hard {
         return Ok(soft);
     }
-    // Of what the softmax is of: that rounds otherwise on other devices.
+    // The argmax of the softmax's operand: the softmax rounds differently on other devices.
     let place = reduce::argmax(b, scaled, axis)?;
     let hit = super::index::one_hot_mask(b, OP, place, &shape[position])?;
     let hit = super::movement::movedim(b, hit, -1, position as i64)?;

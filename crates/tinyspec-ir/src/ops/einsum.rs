@@ -22,7 +22,7 @@ struct Equation {
 pub fn einsum(b: &mut dyn Builder, equation: &str, tensors: &[NodeId]) -> Result<NodeId> {
     let Equation { terms, output } = Equation::of(b, equation, tensors)?;
     let is_sum = terms.iter().flatten().any(|label| !output.contains(label));
-    // Small numbers are multiplied, too, in what they are summed in.
+    // Narrow dtypes are also multiplied in the accumulator's dtype.
     let of_sum = |dtype: DType| if is_sum { dtype.accumulator() } else { dtype };
     let mut narrow: Option<DType> = None;
     let mut operands = Vec::new();
@@ -152,7 +152,7 @@ fn is_needed(label: char, others: &[Labelled], output: &[char]) -> bool {
 /// The two operands, in their order, whose product takes the least memory beyond theirs; those that share no label come
 /// last.
 fn cheapest(b: &dyn Builder, operands: &[Labelled], output: &[char]) -> [usize; 2] {
-    /// What a dim that is not a number counts as.
+    /// The assumed length of a dim that is not a number.
     const TYPICAL: i64 = 1024;
     let mut lengths = [1.0f64; 128];
     for operand in operands {

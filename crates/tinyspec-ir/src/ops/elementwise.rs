@@ -68,22 +68,22 @@ pub fn exp(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     })
 }
 
-/// What a power's exponent is: `x · (high + low)`, where only `high` stands in the graph.
+/// The exponent of a power: `x · (high + low)`, of which the graph holds only `high`.
 pub struct Exponent {
     /// The argument of the exponential.
     pub x: NodeId,
     /// The factor in the graph, rounded to the dtype of `x`.
     pub high: f64,
-    /// What the rounding took.
+    /// The rest of the factor, which rounding dropped.
     pub low: f64,
 }
 
-/// log2 e and log2 10, and what these numbers are short of.
+/// log2 e and log2 10, each with the rest that rounding dropped.
 const LOGARITHMS: [(f64, f64); 2] = [(LOG2_E, 2.035_527_374_093_103_3e-17), (LOG2_10, 1.661_617_516_973_592e-16)];
 
-/// The exponent of an [`exp`], an `exp10`, and of both with a power of two before their argument. As it stands the
-/// product is rounded, and large arguments lose as many places as it has digits before its point: who computes the power
-/// by parts needs not lose them.
+/// The exponent of an [`exp`], an `exp10`, and of both with a power of two before their argument. The product in the
+/// graph is rounded: large arguments lose as many digits as it has before its point, which computing the power by parts
+/// avoids.
 pub fn exponent_of(graph: &Graph, node: NodeId) -> Option<Exponent> {
     let sources = |node: NodeId, op: Op| (graph.op(node) == op).then(|| graph.sources(node));
     let &[product] = sources(node, Op::Exp2)? else { return None };
@@ -303,7 +303,7 @@ pub(super) fn stored(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     b.add(Op::Contiguous, &[x], Arg::Stored)
 }
 
-/// The value in memory of its own, row-major: the kernels that write it contain nothing of what follows.
+/// The value in row-major memory of its own: its users are not fused into the kernels that write it.
 pub fn contiguous(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     b.alu(Op::Contiguous, &[x])
 }

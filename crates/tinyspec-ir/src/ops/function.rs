@@ -11,7 +11,7 @@ pub(super) type Body<'a> = &'a dyn Fn(&mut dyn Builder, &[NodeId]) -> Result<Vec
 /// Gradients from inputs and a cotangent for each float result.
 pub(super) type Gradient<'a> = &'a dyn Fn(&mut dyn Builder, &[NodeId], &[NodeId]) -> Result<Vec<NodeId>>;
 
-/// What `body` makes of float inputs, with the gradients that `gradient` gives. `what` says which function it is.
+/// The results of `body` for float inputs, with the gradients of `gradient`. `what` identifies the function.
 pub(super) fn with_gradient(
     b: &mut dyn Builder,
     what: impl Hash,

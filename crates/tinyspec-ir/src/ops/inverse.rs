@@ -333,7 +333,7 @@ pub fn atan(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     })
 }
 
-/// `asinh` of what is not negative.
+/// `asinh` of nonnegative numbers.
 pub(super) fn asinh_of_magnitude(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     let Branches { is_near, near, far } = branches(b, x, 0.5)?;
     let near = odd_series(b, near, ASINH)?;

@@ -38,7 +38,7 @@ pub enum Literal {
 }
 
 impl Literal {
-    /// What kind it is.
+    /// Its kind.
     pub fn kind(self) -> LiteralKind {
         match self {
             Literal::Bool(_) => LiteralKind::Bool,

@@ -103,7 +103,7 @@ fn wide_atan2(b: &mut dyn Builder, [y, x]: [NodeId; 2]) -> Result<NodeId> {
     let angle = b.alu(Op::Where, &[origin, nothing, angle])?;
     let flat = b.alu(Op::Where, &[left, from_half, angle])?;
     let angle = b.alu(Op::Where, &[steep, from_quarter, flat])?;
-    // What the choices above have left out.
+    // The selects above may drop nan.
     let (missing, nan) = (either_nan(b, x, y)?, like(b, x, f64::NAN));
     b.alu(Op::Where, &[missing, nan, angle])
 }

@@ -1,4 +1,4 @@
-//! A kernel as its author writes it, in loops that follow each other: what happens later waits for what it looks at.
+//! A kernel as its author writes it, in consecutive loops: each access waits for the earlier ones that it depends on.
 
 use crate::kernel::WrittenKernel;
 use crate::signature::NamedDim;
@@ -13,9 +13,9 @@ struct Buffer {
     written: bool,
     /// The kernel's own: each trip of a parallel loop begins with another one.
     local: bool,
-    /// What reads wait for.
+    /// The writes that reads wait for.
     writes: Vec<NodeId>,
-    /// What stores wait for, too.
+    /// The reads that stores wait for, too.
     reads: Vec<NodeId>,
 }
 

@@ -68,7 +68,7 @@ pub fn multilabel_margin_loss(b: &mut dyn Builder, x: NodeId, target: NodeId, re
         let Some(classes) = shape.last().cloned() else {
             return Err(Error::new(ErrorKind::Rank, OP, "a scalar has no classes").help("the last axis is the classes"));
         };
-        // Negative ones end the list: what follows has seen one.
+        // A negative one ends the list: from there on, the running count of negative ones is not 0.
         let target = index::wide(b, target)?;
         let zero = like(b, target, 0.0);
         let ends = b.alu(Op::CmpLt, &[target, zero])?;

@@ -47,7 +47,7 @@ pub fn matmul(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
         reshape(b, turned, &right)?
     };
     let dtype = b.props(x).dtype;
-    // Small numbers are multiplied, too, in what they are summed in.
+    // Narrow dtypes are also multiplied in the accumulator's dtype.
     let (x, y) = (cast(b, x, dtype.accumulator())?, cast(b, y, dtype.accumulator())?);
     let products = b.alu(Op::Mul, &[x, y]).map_err(|error| match error.kind() {
         ErrorKind::Shape => {

@@ -1,6 +1,6 @@
 //! Options of methods that have many, written as struct literals: `Conv2d { stride: [2, 2], ..default() }`.
 //!
-//! Each is declared once; what the method table, a dynamic call and the docs know of it comes from the declaration.
+//! Each is declared once; the method table, dynamic calls and the docs derive from the declaration.
 
 use super::MethodArg;
 use crate::{Error, ErrorKind, Result};
@@ -11,7 +11,7 @@ pub fn default<T: Default>() -> T {
     T::default()
 }
 
-/// What all structs of options have in common.
+/// The interface of all structs of options.
 pub trait Options: Default {
     /// Names of the fields.
     const FIELDS: &'static [&'static str];
@@ -23,7 +23,7 @@ pub trait Options: Default {
     fn set(&mut self, method: &str, field: &str, value: &MethodArg) -> Result<()>;
 }
 
-/// What a field may hold.
+/// The type of a field.
 trait Field: Sized {
     const EXPECTED: &'static str;
 
@@ -217,7 +217,7 @@ options! {
     Attention {
         /// Hides later keys.
         causal: bool = false,
-        /// What scores are multiplied by; nothing said: 1 over the root of the width.
+        /// The factor applied to scores; by default 1 over the root of the width.
         scale: Option<f64> = None,
         /// The share of the weights that is taken away.
         dropout: f64 = 0.0,

@@ -5,7 +5,7 @@ use super::{dtype_of, masked, movement, shape_of};
 use crate::dim::show;
 use crate::{Arg, Builder, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
-/// What is picked along one axis, or several.
+/// A selection along one axis, or several.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Pick {
     /// A position or a slice of one axis.

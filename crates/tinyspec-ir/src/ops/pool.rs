@@ -6,7 +6,7 @@ use super::{dtype_of, in_wide, like, shape_of};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result};
 
-/// What the options of a pool say of each axis; without a stride windows do not overlap, without `padding_end` both ends are
+/// The options of a pool for each axis; without a stride windows do not overlap, without `padding_end` both ends are
 /// padded alike.
 struct Spacing<const N: usize> {
     stride: Option<[i64; N]>,
@@ -20,7 +20,7 @@ struct Layout<const N: usize> {
     windows: [Window; N],
     before: [i64; N],
     after: [i64; N],
-    /// What `ceil_mode` appends to `after`.
+    /// The padding that `ceil_mode` appends to `after`.
     beyond: [i64; N],
 }
 
@@ -112,7 +112,7 @@ pub fn avg_pool<const N: usize>(b: &mut dyn Builder, x: NodeId, size: &[i64], op
         let is_padded = layout.before != [0; N] || layout.after != [0; N];
         let partial = layout.beyond != [0; N] || !count_include_pad && is_padded;
         let count = if partial {
-            // What is not counted is 0 in a tensor of ones.
+            // Counts by summing a tensor of ones, with 0 for elements that do not count.
             let shape = shape_of(b, x);
             let one = b.constant(Const::int(DType::I32, 1));
             let inside = super::movement::expand(b, one, &shape[shape.len() - N..])?;

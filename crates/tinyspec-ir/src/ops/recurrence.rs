@@ -24,12 +24,11 @@ pub fn longest(length: &Dim) -> Option<i64> {
     (length.as_const().is_some() || most < NamedDim::MAX).then_some(most)
 }
 
-/// What `f` and `t` above give: `factors` has one element less than `terms` along the axis, whose length is a number or has
-/// a bound.
+/// The `s` above, of `f` (`factors`) and `t` (`terms`): `factors` has one element less than `terms` along the axis, whose length is a
+/// number or has a bound.
 ///
-/// Steps of steps: a composition of `RADIX` steps is a step again, that much longer, so that after `log n` levels each
-/// reaches the end. Nothing is divided, and no factor is used that the result does not hold, so that zeros are exact
-/// and what is infinite stays where it is.
+/// Steps of steps: `RADIX` steps compose into one longer step, so that after `log n` levels each reaches the end. Nothing is
+/// divided, and no factor is used that the result does not hold, so that zeros are exact and infinities stay where they are.
 pub fn recurrence(b: &mut dyn Builder, order: Order, factors: NodeId, terms: NodeId, axis: i64) -> Result<NodeId> {
     let position = super::axis_of("recurrence", axis, &shape_of(b, terms))?;
     let dim = shape_of(b, terms)[position].clone();
@@ -48,7 +47,7 @@ pub fn recurrence(b: &mut dyn Builder, order: Order, factors: NodeId, terms: Nod
     let axis = Along { axis: position, order };
     let (mut factors, mut terms, mut step) = (factors, terms, 1);
     while step < length {
-        // Of the places that are `part` steps on: what they add up to with all that follow them within the level.
+        // For the places `part` steps on: their sum with all that follow within the level.
         let parts = RADIX.min((length - 1) / step + 1);
         let mut total = axis.from(b, terms, (parts - 1) * step, length)?;
         for part in (0..parts - 1).rev() {
@@ -111,7 +110,7 @@ impl Along {
     }
 }
 
-/// An axis whose length a call decides: all levels have its length, and what lies behind its end joins nothing.
+/// An axis whose length a call decides: all levels have its length, and values behind its end do not take part.
 struct Bounded {
     axis: usize,
     rank: usize,
@@ -153,7 +152,7 @@ impl Bounded {
         pad(b, factors, &offset, &shape, 0.0)
     }
 
-    /// At each place what is `by` places on.
+    /// The value `by` places on, at each place.
     fn shifted(&self, b: &mut dyn Builder, x: NodeId, by: i64) -> Result<NodeId> {
         let mut shape = shape_of(b, x);
         let mut offset: Shape = std::iter::repeat_n(Dim::from(0), shape.len()).collect();

@@ -13,7 +13,7 @@ use super::shape_of;
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Result};
 
-/// What a cell has learned.
+/// The weights of a cell.
 #[derive(Clone, Copy)]
 struct Weights {
     /// For the input: (inputs, gates · width).
@@ -187,7 +187,7 @@ fn sequence(
     Ok(results)
 }
 
-/// What dropout takes from the states between two layers: the key that draws it, and the share.
+/// The dropout of states between two layers: its random key, and the share that is dropped.
 type Dropout = (NodeId, f64);
 
 /// Layers of a cell, one over the states of the other, each one way or both ways: all states h of the last layer, then the
@@ -251,7 +251,7 @@ fn layers(
     Ok(results)
 }
 
-/// What a layer reads of the states of the one before it; each layer has a draw of its own.
+/// The states of a layer after dropout, as the next layer reads them; each layer has a draw of its own.
 fn between(b: &mut dyn Builder, x: NodeId, (key, share): Dropout, layer: usize) -> Result<NodeId> {
     let number = b.constant(Const::int(DType::U64, layer as i128));
     let own = threefry(b, number, key)?;

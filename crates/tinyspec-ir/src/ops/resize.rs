@@ -1,4 +1,4 @@
-//! What changes the length of axes by data-independent indices: other ways to pad, and interpolation.
+//! Ops that change the length of axes by data-independent indices: other ways to pad, and interpolation.
 
 use super::creation::{arange_dim, size};
 use super::movement::{cat, expand, flip, movedim, narrow, repeat_interleave, reshape};
@@ -253,7 +253,7 @@ impl Resampling<'_> {
         if self.step.bounds().1.saturating_mul(self.to) < 1 << 30 { DType::I32 } else { DType::I64 }
     }
 
-    /// What the elements `i` of the result are made of.
+    /// The neighbours of the elements `i` of the result.
     fn neighbours(&self, b: &mut dyn Builder, i: NodeId, wide: DType) -> Result<Neighbours> {
         let dtype = self.dtype();
         let number = |b: &mut dyn Builder, value: i64| b.constant(Const::int(dtype, value as i128));

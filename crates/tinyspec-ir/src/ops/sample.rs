@@ -7,7 +7,7 @@ use super::{cast, dtype_of, like, shape_of, to_float};
 use crate::dim::show;
 use crate::{Builder, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
-/// What lies outside of a picture.
+/// The padding outside of a picture.
 #[derive(Clone, Copy, PartialEq)]
 enum Outside {
     Zeros,
@@ -68,7 +68,7 @@ pub fn affine_grid(b: &mut dyn Builder, theta: NodeId, size: &[i64], align_corne
     stack(b, &both, -1)
 }
 
-/// What of pictures `[N, C, rows, columns]` lies at the places `[N, …, …, 2]`, x and y in -1..1: `mode` is `"bilinear"` or
+/// Samples pictures `[N, C, rows, columns]` at the places `[N, …, …, 2]`, x and y in -1..1: `mode` is `"bilinear"` or
 /// `"nearest"`; outside there is 0 (`"zeros"`), the edge (`"border"`) or the mirror image (`"reflection"`).
 pub fn grid_sample(
     b: &mut dyn Builder,
@@ -165,7 +165,7 @@ fn placed(b: &mut dyn Builder, end: NodeId, length: i64, outside: Outside, align
     }
     let mut place = place;
     if outside == Outside::Reflection {
-        // There and back again is a period; what is past the middle of it is on the way back.
+        // A period is there and back again; its second half is on the way back.
         let (low, span) = if align_corners { (0.0, n - 1.0) } else { (-0.5, n) };
         if span == 0.0 {
             return scale(b, place, 0.0);

@@ -46,7 +46,7 @@ fn scan(b: &mut dyn Builder, name: &str, op: Op, x: NodeId, axis: i64) -> Result
     if dtype.is_float() { cast(b, scanned, dtype) } else { Ok(scanned) }
 }
 
-/// What is outside of a window.
+/// The fill outside of a window.
 fn fill(op: Op) -> f64 {
     match op {
         Op::Max => f64::NEG_INFINITY,
@@ -55,12 +55,12 @@ fn fill(op: Op) -> f64 {
     }
 }
 
-/// What a running Reduce by `op` along the last axis of `x` is of.
+/// The operand of a running Reduce by `op` along the last axis of `x`.
 pub fn terms(b: &mut dyn Builder, op: Op, x: NodeId) -> Result<NodeId> {
     windows(b, x, fill(op))
 }
 
-/// What a Reduce runs over, where it is one of these: the axis is the last.
+/// The `x` of a running Reduce, if the node is one: it runs along the last axis.
 pub fn scanned(graph: &mut Graph, node: NodeId) -> Option<NodeId> {
     let (Op::Reduce, &Arg::Reduce { op, .. }) = (graph.op(node), graph.arg(node)) else { return None };
     let &[value] = graph.sources(node) else { return None };

@@ -11,11 +11,11 @@ use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Sh
 struct Places {
     op: &'static str,
     axis: usize,
-    /// What the index reaches of `x`, and its shape.
+    /// The part of `x` that the index reaches, and its shape.
     part: NodeId,
     shape: Shape,
     index_shape: Shape,
-    /// The shape of `index`, and after its axis one of the positions, so that what meets there is in the order of `part`.
+    /// The shape of `index` with an axis of positions after its own, so that values reduced by position are in the order of `part`.
     mask: NodeId,
 }
 
@@ -76,7 +76,7 @@ impl Places {
         b.alu(Op::Where, &[self.mask, value, fill]).map_err(|error| error.in_op(self.op))
     }
 
-    /// Reduces what meets at a place; the positions stand where the axis was.
+    /// Reduces the values that meet at a position; the positions stand where the axis was.
     fn meet(
         &self,
         b: &mut dyn Builder,
@@ -194,7 +194,7 @@ pub(super) fn scatter_rows(
     replaced(b, x, last, value, axis as i64)
 }
 
-/// What meets at a place reduced by `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`, with the element of `x` unless
+/// Reduces the values scattered to each position by `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`, with the element of `x` unless
 /// `include_self` is false. Integer means are rounded down.
 pub fn scatter_reduce(
     b: &mut dyn Builder,
@@ -212,7 +212,7 @@ pub fn scatter_reduce(
     places.whole(b, x, written)
 }
 
-/// What the index reaches of a tensor, with what meets there.
+/// The part of a tensor that the index reaches, reduced with the values of each position.
 fn reduced(
     b: &mut dyn Builder,
     places: &Places,
@@ -251,7 +251,7 @@ fn reduced(
     let met = if is_reversed { reverse_order(b, met)? } else { met };
     let met = if include_self { combine(b, part, met)? } else { met };
     if include_self && !is_mean {
-        // Where nothing meets it is what leaves the element as it is.
+        // Where no value arrives, the identity leaves the element as it is.
         return Ok(met);
     }
     let count = places.count(b)?;

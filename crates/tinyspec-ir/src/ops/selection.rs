@@ -39,8 +39,8 @@ fn ordered_bits(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
 /// The element of the last axis that has this number (…, 1) in order, from 0 on: its position (…, 1), i32. Nan is the
 /// greatest.
 ///
-/// A round knows the upper bits of its key. It counts what is less than each way to go on with the next bits; the greatest
-/// of them that no more than `number` elements are below is right.
+/// A round knows the upper bits of its key. It counts the elements below each continuation by the next bits; the greatest
+/// continuation that no more than `number` elements are below is right.
 pub(super) fn nth(b: &mut dyn Builder, x: NodeId, number: NodeId) -> Result<NodeId> {
     let x = b.add(Op::Detach, &[x], Arg::None)?;
     let keys = ordered_bits(b, x)?;
@@ -211,7 +211,7 @@ impl Row {
         Words::at(b, x, columns, self.descending)
     }
 
-    /// Columns (rows, k) of the first `k`, in order: what is before the last of them, and as many of those equal to it as there
+    /// Columns (rows, k) of the first `k`, in order: the elements before the last of them, and as many of those equal to it as there
     /// is room for.
     fn up_to(&self, b: &mut dyn Builder, k: i64) -> Result<NodeId> {
         let length = self.length;
@@ -249,7 +249,7 @@ impl Row {
     }
 }
 
-/// Where `values` (…, m) would stand among these (…, n), which ascend along the last axis: before what equals them, or
+/// Insertion points of `values` (…, m) among these (…, n), which ascend along the last axis: before equal elements, or
 /// after if `right` (i32). Found by halving the axis, or by counting where that costs less or its length is not a number.
 pub(super) fn places(b: &mut dyn Builder, sorted: NodeId, values: NodeId, right: bool) -> Result<NodeId> {
     let is_before = if right { super::arithmetic::le } else { super::arithmetic::lt };

@@ -114,7 +114,7 @@ fn padded(b: &mut dyn Builder, x: NodeId, shape: &[Dim]) -> Result<NodeId> {
     pad(b, x, &zeros, shape, 0.0)
 }
 
-/// The middle of the last axes: `size` elements of each, zeros around what is shorter.
+/// The middle of the last axes: `size` elements of each; shorter axes are padded with zeros.
 pub fn center_crop(b: &mut dyn Builder, x: NodeId, size: &[i64]) -> Result<NodeId> {
     const OP: &str = "center_crop";
     let shape = shape_of(b, x);

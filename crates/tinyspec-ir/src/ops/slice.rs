@@ -5,7 +5,7 @@ use super::{axis_of, cast, dtype_of, fixed_length, shape_of};
 use crate::dim::show;
 use crate::{Builder, Const, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
-/// What is kept of one axis.
+/// The part of an axis that is kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Slice {
     /// One position, which a call may decide, counted from the end if it is a negative number; the axis is gone then.
@@ -58,7 +58,7 @@ impl Steps {
         let (start, stop, step) = match *slice {
             Slice::At(ref position) => {
                 let low = position.as_const().map_or(position.clone(), placed);
-                // What only the size in a call decides is refused there.
+                // A violation that depends on the size in a call is refused there.
                 if low.bounds().1 < 0 || (length - &low).bounds().1 < 1 {
                     let message = format!("position {position} of axis {axis}, which has {length}");
                     return Err(Error::new(ErrorKind::Value, op, message).help(
@@ -316,7 +316,7 @@ pub fn unbind(b: &mut dyn Builder, x: NodeId, axis: i64) -> Result<Vec<NodeId>> 
     (0..length).map(|position| select(b, x, axis, position)).collect()
 }
 
-/// What of `x` lies at the numbers of the vector `index` along an axis; negative ones count from the end.
+/// The elements of `x` at the positions in the vector `index` along an axis; negative ones count from the end.
 pub fn index_select(b: &mut dyn Builder, x: NodeId, axis: i64, index: NodeId) -> Result<NodeId> {
     let shape = shape_of(b, index);
     if shape.len() != 1 {
@@ -449,7 +449,7 @@ fn last_written(b: &mut dyn Builder, hit: NodeId, count: &Dim, value: NodeId) ->
     let one = b.constant(Const::int(DType::I32, 1));
     let number = b.alu(Op::Add, &[number, one])?;
     let none = b.constant(Const::int(DType::I32, 0));
-    // What the greatest of nothing is.
+    // The maximum over no elements.
     let least = b.constant(Const::int(DType::I32, i32::MIN.into()));
     let numbers = b.alu(Op::Where, &[hit, number, least])?;
     let last = super::reduce::max(b, numbers, Some(&[-1]), false)?;

@@ -97,7 +97,7 @@ fn of_rest(b: &mut dyn Builder, rest: NodeId, shown: NodeId) -> Result<NodeId> {
     for _ in 0..steps {
         let error = inverse::beyond_share(b, x, [shown, rest])?;
         let squared = square(b, x)?;
-        // Of what is below the normal numbers the guess stays: the growth would overflow.
+        // Below the normal numbers the guess stays: the growth would overflow.
         let bound = like(b, squared, if steps == 1 { 87.0 } else { 700.0 });
         let is_far = b.alu(Op::CmpLt, &[bound, squared])?;
         let zero = like(b, squared, 0.0);
@@ -183,7 +183,7 @@ const STIRLING_SLOPE: &[f64] = &[
 /// From here on the series are exact.
 const LARGE: i32 = 9;
 
-/// `function` of what is positive, and by its mirror image of the others. Computed in f64: sums near the zeros cancel.
+/// The function that `positive` computes, extended by its mirror image. Computed in f64: sums near the zeros cancel.
 fn by_halves(
     b: &mut dyn Builder,
     x: NodeId,
@@ -221,7 +221,7 @@ fn raised(b: &mut dyn Builder, x: NodeId) -> Result<(NodeId, NodeId)> {
 pub fn lgamma(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     let x = to_float(b, x)?;
     let value = inner_lgamma(b, x)?;
-    // What is left of the rounding where it is 0; the slope stays.
+    // At its roots the value is a rounding error, which is subtracted; the slope stays.
     let (one, two, zero) = (like(b, x, 1.0), like(b, x, 2.0), like(b, x, 0.0));
     let (is_one, is_two) = (eq(b, x, one)?, eq(b, x, two)?);
     let is_root = b.alu(Op::Or, &[is_one, is_two])?;

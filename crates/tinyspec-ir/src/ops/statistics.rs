@@ -288,7 +288,7 @@ pub fn trapezoid(b: &mut dyn Builder, x: NodeId, dx: f64, axis: i64) -> Result<N
     })
 }
 
-/// Sums of each two elements beside each other, as floats: twice what a trapezoid of width 1 covers.
+/// Sums of adjacent elements, as floats: twice the area of a trapezoid of width 1.
 pub(super) fn of_neighbours(b: &mut dyn Builder, op: &str, x: NodeId, axis: i64) -> Result<NodeId> {
     let x = to_float(b, x)?;
     let shape = shape_of(b, x);

@@ -25,7 +25,7 @@ use arguments::Arguments;
 
 macro_rules! param_kind {
     ($($name:ident $(= $options:ident<$axes:literal>)?,)*) => {
-        /// What a parameter of a method is.
+        /// The kind of a method's parameter.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
         #[allow(non_camel_case_types)]
         pub enum ParamKind {
@@ -94,7 +94,7 @@ pub enum MethodArg {
     AllAxes,
     /// A word.
     Text(String),
-    /// What is left out.
+    /// An omitted argument.
     Nothing,
     /// A struct of options: the fields that are given, by name.
     Options(Vec<(String, MethodArg)>),
@@ -112,9 +112,9 @@ pub struct Method {
     pub params: &'static [(&'static str, ParamKind)],
     /// Gives several tensors.
     pub is_list: bool,
-    /// What it does.
+    /// Its documentation.
     pub doc: &'static str,
-    /// What other libraries call it.
+    /// Its names in other libraries.
     pub aliases: &'static [&'static str],
     /// A function of its own: a single one that calls all methods takes seconds to compile.
     call: Call,

@@ -32,7 +32,7 @@ impl Window {
     }
 }
 
-/// What is more than this is a mistake, and could not be computed with.
+/// Anything greater is a mistake, and could not be computed with.
 const GREATEST: i64 = 1 << 31;
 
 /// Refuses a padding that is negative or beyond all measure.

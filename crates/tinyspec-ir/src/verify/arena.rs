@@ -14,21 +14,21 @@ use std::ops::Range;
 pub enum Temporary {
     /// A Buffer that Calls pass to each other.
     Buffer(NodeId),
-    /// What the kernels of one Call pass to each other, by the number of the Call.
+    /// The temporaries that the kernels of one Call pass to each other, by the number of the Call.
     Within(usize),
 }
 
 /// The bytes of the arena that hold a temporary.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placed {
-    /// What they hold.
+    /// The temporary that they hold.
     pub of: Temporary,
     /// Where.
     pub bytes: Range<usize>,
 }
 
 /// Checks the layout of the temporaries of a [command buffer](crate::commands) that [`commands`](super::commands()) accepts, for
-/// these values of its named dims: an arena of so many bytes. When a temporary is needed follows from the Calls alone.
+/// these values of its named dims: an arena of so many bytes. Live ranges of temporaries follow from the Calls alone.
 ///
 /// # Errors
 /// Names the temporary, or its Call, that has no place or one that is too small, not aligned, beyond the arena, or shared with a
@@ -92,7 +92,7 @@ pub fn arena(
         return refuse(stage, graph, buffer, "has no place in the arena");
     }
     needed.sort_by_key(|(life, place, _)| (life.start, place.start));
-    // What is needed now, by its first byte; none of it overlaps. The one whose last Call comes first is on top.
+    // The live temporaries, by first byte; they do not overlap. The one whose last Call comes first is on top of the heap.
     let mut now: BTreeMap<usize, (usize, NodeId)> = BTreeMap::new();
     let mut ends: BinaryHeap<Reverse<(usize, usize)>> = BinaryHeap::new();
     for (life, place, node) in needed {

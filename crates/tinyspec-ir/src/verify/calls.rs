@@ -42,7 +42,7 @@ impl Touched {
                         return refuse(stage, graph, call, "its argument is not a buffer");
                     };
                     let part = part(graph, buffer);
-                    // What it updates, it also reads.
+                    // An updated buffer is also read.
                     let accesses: &[bool] = match slot {
                         _ if slot < function.made => &[true],
                         _ if slot < function.written() => &[false, true],

@@ -28,7 +28,7 @@ pub fn machine(graph: &Graph, sink: NodeId) -> Result<()> {
     threads(stage, graph, sink, &live)
 }
 
-/// What machine form and linear form have in common.
+/// The checks that machine form and linear form share.
 pub(super) fn check(stage: &str, graph: &Graph, node: NodeId) -> Result<()> {
     let props = graph.props(node);
     let op = graph.op(node);

@@ -1,4 +1,4 @@
-//! LOCAL Buffers that share bytes: one begins only after the other has come to its end.
+//! LOCAL Buffers that share bytes: their live ranges must not overlap.
 //!
 //! Unlike the plan, which reasons about loops, this runs through the instructions, two trips per loop: a trip, and the next one.
 
@@ -72,7 +72,7 @@ enum Step {
     Access { node: NodeId, slot: u32, bytes: (usize, usize) },
 }
 
-/// What has happened to a Buffer.
+/// The access history of a Buffer.
 struct Seen {
     bytes: (usize, usize),
     /// Another Buffer has been written in its place since its last write.

@@ -21,7 +21,7 @@ use tinyspec_ir::{Arg, Builder, Dim, Graph, Op};
 /// The version of the encoding of signatures; other versions are refused.
 pub const PROTOCOL: &str = "tinyspec1";
 
-/// What a caller knows about a function.
+/// A function as its callers know it.
 #[derive(Clone)]
 pub struct Callee {
     /// Name, dims and inputs. The dims that the function declares are followed by the constants of its scope. A
@@ -33,7 +33,7 @@ pub struct Callee {
     pub of_models: Vec<usize>,
     /// How each input is passed.
     pub passing: Vec<Passing>,
-    /// What it returns.
+    /// Its result type.
     pub result: ResultType,
 }
 
@@ -143,7 +143,7 @@ fn read_passing(text: &str) -> Vec<Passing> {
     passing
 }
 
-/// What a companion says its name is.
+/// The item that a companion describes.
 pub enum Known {
     /// A function or a kernel.
     Function(Box<Callee>),
@@ -351,7 +351,7 @@ pub fn respanned(path: &syn::Path, span: Span) -> TokenStream {
     quote_spanned!(span=> #colon #(#segments)::*)
 }
 
-/// What a chain of companions returned.
+/// The results of a chain of companions.
 pub struct Visited {
     /// The payload of each, in order.
     pub payloads: Vec<TokenStream>,
@@ -360,7 +360,7 @@ pub struct Visited {
 }
 
 impl Visited {
-    /// The payloads, parsed. # Errors When a companion is of another version.
+    /// The payloads, parsed.
     ///
     /// # Errors
     /// When a companion is of another version.

@@ -33,7 +33,7 @@ enum Part {
     Repeat(Vec<Part>, Option<TokenTree>, char),
 }
 
-/// What a name of a matcher stands for.
+/// The binding of a name in a matcher.
 #[derive(Clone)]
 enum Bound {
     One(TokenStream),
@@ -273,7 +273,7 @@ fn matched(parts: &[Part], input: ParseStream, bindings: &mut Bindings) -> syn::
     Ok(())
 }
 
-/// What `$name:kind` matches. Expressions and types remain single operands wherever they are inserted.
+/// The tokens that `$name:kind` matches. Expressions and types remain single operands wherever they are inserted.
 fn fragment(kind: &str, input: ParseStream) -> syn::Result<TokenStream> {
     let grouped = |tokens: TokenStream| {
         let group = Group::new(Delimiter::None, tokens);

@@ -210,7 +210,7 @@ fn companion_of(visibility: &syn::Visibility, signature: &FunctionSignature) -> 
     companion::companion(&signature.ident, visibility, "#[function]", &payload)
 }
 
-/// What the attribute passed on to the second expansion.
+/// The state that the attribute passed on to the second expansion.
 enum State {
     Function(TokenStream, Box<ItemFn>),
     Method(usize, TokenStream, Box<syn::ItemImpl>),

@@ -1,4 +1,4 @@
-//! What `#[function(…)]` may say.
+//! The options of `#[function(…)]`.
 
 use crate::diagnostics::{Diagnostics, Place, source_text};
 use darling::FromMeta;

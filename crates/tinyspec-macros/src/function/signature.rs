@@ -71,7 +71,7 @@ impl Parameter {
     }
 }
 
-/// What a signature may refer to besides tensors.
+/// The names that a signature may refer to besides tensors.
 #[derive(Default, Clone)]
 pub struct Context {
     /// Generics of the `impl` around a method.
@@ -82,7 +82,7 @@ pub struct Context {
     pub models: HashMap<String, Rc<ModelType>>,
 }
 
-/// What the function returns.
+/// The result type of a function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ResultType {
     /// One tensor.

@@ -1,4 +1,4 @@
-//! What the source file of a `#[function]` or `#[model]` says about names that macros cannot look up.
+//! Facts from the source file of a `#[function]` or `#[model]` about names that macros cannot look up.
 //!
 //! A callee's signature comes from a macro of the same name; if there is none, rustc says that it "cannot find macro".
 //! The file shows beforehand which callees are plain functions of the same module, which fields are plain structs, and

@@ -28,7 +28,7 @@ pub struct Parameter {
     pub kind: ParameterKind,
 }
 
-/// What a parameter is.
+/// The kind of a parameter.
 pub enum ParameterKind {
     /// `x: &Global<…>`.
     Input(Vec<Expr>),
@@ -190,7 +190,7 @@ impl std::fmt::Display for LoopKind {
     }
 }
 
-/// What is assigned to.
+/// The target of an assignment.
 #[derive(Clone)]
 pub enum Place {
     Variable(Ident),

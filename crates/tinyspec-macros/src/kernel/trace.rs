@@ -64,7 +64,7 @@ pub struct Written {
     pub call: Option<At>,
 }
 
-/// What a name stands for.
+/// The binding of a name.
 #[derive(Clone)]
 enum Binding {
     /// A loop variable, a dim, an outer constant: an index.
@@ -114,7 +114,7 @@ struct Tracer<'a> {
     loops: Vec<OpenLoop>,
     /// The `break`s and `continue`s of the loops whose bodies are being traced.
     exits: Vec<exits::Exits>,
-    /// The Ends of loops of 0 or 1 trips that are all of what the loops around them do.
+    /// The Ends of loops of 0 or 1 trips that are the whole bodies of the loops around them.
     once: HashSet<NodeId>,
     /// Conditions that hold here.
     gates: Vec<NodeId>,

@@ -120,7 +120,7 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// What a method becomes: items of the `impl`, and items after it.
+    /// The expansion of a method: items of the `impl`, and items after it.
     fn emit(&self, number: usize, method: &Method, diagnostics: &mut Diagnostics) -> (TokenStream, TokenStream) {
         let signature = method.signature(&self.context, diagnostics);
         let (own, method_options) = (gradient::own(&method.options, &signature, diagnostics), &method.options);
@@ -333,7 +333,7 @@ fn names(idents: &[Ident]) -> Vec<String> {
     idents.iter().map(ToString::to_string).collect()
 }
 
-/// What the methods of a block may refer to, before the struct's fields are known.
+/// The names that methods of a block may refer to, before the struct's fields are known.
 fn context(block: &ItemImpl) -> Context {
     let generics = block.generics.params.iter().filter_map(|generic| match generic {
         GenericParam::Type(parameter) => Some(parameter.ident.clone()),

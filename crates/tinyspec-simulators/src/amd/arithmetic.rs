@@ -73,7 +73,7 @@ pub(super) fn narrow(value: f32) -> u32 {
     sign | ((rounded >> 13) - ((127 - 15) << 10))
 }
 
-/// What f32 computes of f16s, rounded once more: twice its bits and two make that the same as rounding once.
+/// An f32 result of f16s, rounded once more: f32 has 2p + 2 bits for the p of f16, so this equals rounding once.
 #[inline(always)]
 pub(super) fn half<const COUNT: usize>(value: f32, operands: [u32; COUNT]) -> u32 {
     let mut nan = NAN_NARROW;

@@ -29,7 +29,7 @@ const ARGUMENTS_ALIGN: u64 = 64;
 
 pub(super) type Outcome<T> = Result<T, Box<Trouble>>;
 
-/// What all waves of a workgroup share.
+/// The state that all waves of a workgroup share.
 struct Shared<'a> {
     code: &'a Code,
     launch: &'a Launch,

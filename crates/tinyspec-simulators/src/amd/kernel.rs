@@ -35,7 +35,7 @@ impl Module {
         self.object.entries.iter().map(|entry| entry.name.as_str())
     }
 
-    /// What it is compiled for, such as `gfx942`.
+    /// The target that it is compiled for, such as `gfx942`.
     pub fn target(&self) -> &str {
         self.object.chip
     }
@@ -43,7 +43,7 @@ impl Module {
     /// A kernel of it, decoded by libLLVM's disassembler.
     ///
     /// # Errors
-    /// Where there is none of this name, no libLLVM is found, or it holds what is not simulated.
+    /// Where there is none of this name, no libLLVM is found, or it holds something that is not simulated.
     pub fn kernel(&self, name: &str) -> Result<Kernel, SimulatorError> {
         let entry = self.object.entries.iter().find(|entry| entry.name == name);
         let entry = entry.ok_or_else(|| SimulatorError::NoKernel(name.into()))?;

@@ -1,4 +1,4 @@
-//! What instructions compute: functions of all lanes of half a wave, which know nothing of registers, masks or modifiers.
+//! The semantics of instructions: functions of all lanes of half a wave, independent of registers, masks and modifiers.
 
 /// Lanes that are computed at once: a wave, or half of one.
 pub(super) const PART: usize = 32;

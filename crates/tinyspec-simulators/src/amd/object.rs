@@ -190,7 +190,7 @@ fn entry(file: &ElfFile64<LittleEndian>, chip: &str, kernel: &Value) -> Result<E
     })
 }
 
-/// What `.debug_line` says, where there is one.
+/// The line table of `.debug_line`, if there is one.
 fn source_lines(file: &ElfFile64<LittleEndian>) -> Result<Vec<(u64, u32)>, Damaged> {
     let Some(section) = file.section_by_name(".debug_line") else { return Ok(Vec::new()) };
     let data = section.data().map_err(damaged)?;

@@ -114,7 +114,7 @@ fn join(states: &mut [Option<Origins>], open: &mut Vec<usize>, starts: &[usize],
     }
 }
 
-/// What an address derives from.
+/// The origins of an address.
 fn of(access: &Access, state: &Origins) -> u64 {
     match access.base {
         Base::Each(register) => state[usize::from(register::SCALARS + register)],

@@ -1,4 +1,4 @@
-//! Barriers of a workgroup: who has arrived, and what they know together.
+//! Barriers of a workgroup: the threads that have arrived, and the joined clock of their waves.
 
 use super::clock::Clocks;
 
@@ -8,7 +8,7 @@ pub(crate) const BARRIERS: usize = 16;
 #[derive(Default)]
 struct Barrier {
     arrived: u32,
-    /// Threads it waits for; 0 while nobody has arrived.
+    /// Threads it waits for; 0 before the first has arrived.
     expected: u32,
     /// Waves that wait, each once.
     waiting: Vec<usize>,

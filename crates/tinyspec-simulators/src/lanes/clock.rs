@@ -4,7 +4,7 @@
 //! it knows of. An access of wave `w` at clock `c` happened before what wave `v` does now if `v` knows of `c`: if
 //! `c <= v[w]`. Lanes of one wave are ordered by its own synchronisations alone.
 
-/// Who made an access and when: the workgroup, the wave and its clock, the lane; and whether it was atomic.
+/// The origin and time of an access: the workgroup, the wave and its clock, the lane; and whether it was atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp(pub u64);
 
@@ -106,12 +106,12 @@ impl Clocks {
         &self.known[wave * self.waves..][..self.waves]
     }
 
-    /// The wave's lanes have met: what one did before, all know.
+    /// The wave's lanes synchronise: all know what each did before.
     pub fn meet(&mut self, wave: usize) {
         self.known[wave * self.waves + wave] += 1;
     }
 
-    /// What some waves know together.
+    /// Joins the wave's vector clock into another.
     pub fn join(&self, into: &mut Vec<u32>, wave: usize) {
         into.resize(self.waves, 0);
         for (most, &clock) in into.iter_mut().zip(self.of(wave)) {
@@ -161,7 +161,7 @@ impl Now<'_> {
         Now { is_private, ..self }
     }
 
-    /// Nothing orders the two: an access made before, and one of this lane now.
+    /// Whether nothing orders the two: an access made before, and one of this lane now.
     #[inline]
     pub fn meets(&self, before: Stamp, lane: usize) -> bool {
         if before == Stamp::NEVER || self.knows(before) {

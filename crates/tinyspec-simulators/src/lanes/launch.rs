@@ -1,15 +1,15 @@
-//! What a launch is given, and what is launched.
+//! A launch and its arguments.
 
 use crate::SimulatorError;
 
-/// What a kernel is given for a parameter.
+/// The argument for a parameter of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Given<'a> {
     /// Host memory that the kernel may access.
     Memory {
         start: *mut u8,
         bytes: usize,
-        /// What the user calls it.
+        /// The user's name for it.
         name: Option<&'a str>,
     },
     Value(u64),

@@ -1,7 +1,7 @@
-//! Memory as lanes see it: regions with bounds, and what happened to each piece of those that are written.
+//! Memory as lanes see it: regions with bounds, and the access history of those that are written.
 //!
-//! Every access of a wave goes through [`Memory`]: it finds the region that each address is in, refuses what leaves it or is
-//! not aligned, looks for races, and says which lanes read what nobody has written.
+//! Every access of a wave goes through [`Memory`]: it finds the region that each address is in, refuses accesses that leave it or
+//! are not aligned, looks for races, and says which lanes read unwritten bytes.
 
 use super::clock::{Now, Stamp};
 use super::launch::{Given, Launch};
@@ -20,12 +20,12 @@ pub(crate) const MOST_BYTES: usize = 32;
 /// Where LOCAL memory begins in its own space: 0 is not an address of a buffer.
 pub(crate) const LOCAL_BASE: u64 = 1024;
 
-/// Bytes of a word. A number of fewer is changed atomically with the word around it: what of it is beyond the buffer may be
-/// read, and has to stay as it is. All memory of GPUs is allocated in whole words.
+/// Bytes of a word. A smaller number is changed atomically with the word around it; that word's bytes beyond the buffer may be
+/// read, and must keep their values. All memory of GPUs is allocated in whole words.
 const WORD: u64 = 4;
 
 /// Bytes of the widest load. Compilers widen a load if the resulting aligned vector overlaps the original: it cannot cross a page.
-/// What it reads beyond the end of the buffer counts as unwritten.
+/// The bytes that it reads beyond the end of the buffer count as unwritten.
 const VECTOR: u64 = 16;
 
 /// Consecutive bytes that addresses may name.
@@ -58,7 +58,7 @@ impl Region {
                 Given::Memory { start, bytes, name: None } => (format!("buffer {number}"), start, bytes),
                 Given::Value(_) => (format!("parameter {number}"), std::ptr::null_mut(), 0),
             };
-            // SAFETY: as the caller promises; of what is not memory no byte is used.
+            // SAFETY: as the caller promises; a parameter that is not memory has no bytes.
             unsafe { Region::new(name, start as u64, start, bytes) }
         };
         given.iter().enumerate().map(region).collect()
@@ -159,7 +159,7 @@ enum Beyond {
     EndOfVectors,
 }
 
-/// What an instruction does to memory, by lane.
+/// An instruction's access to memory, by lane.
 pub(crate) struct Access<'a> {
     pub now: &'a Now<'a>,
     pub space: Space,
@@ -171,7 +171,7 @@ pub(crate) struct Access<'a> {
     pub origins: u64,
     /// Volatile or relaxed: threads may meet.
     pub is_strong: bool,
-    /// The memory must be such that nobody writes.
+    /// No thread may write the memory.
     pub is_constant: bool,
 }
 
@@ -384,7 +384,7 @@ impl Memory {
         Ok(known)
     }
 
-    /// Marks what lies beyond the end of a lane's region as unwritten.
+    /// Marks bytes beyond the end of a lane's region as unwritten.
     fn forget_what_is_beyond(&self, access: &Access, found: &Found, known: &mut Known) {
         // Lanes that share a region are wholly inside it.
         if let Found::Same(_) = found {
@@ -405,7 +405,7 @@ impl Memory {
         }
     }
 
-    /// Notes what is read, and what of it nobody has written.
+    /// Notes reads, and which of the bytes are unwritten.
     #[inline(always)]
     fn watch_reads<const SIZE: usize>(
         &mut self,
@@ -482,7 +482,7 @@ impl Memory {
         Ok((region, region.place(address)))
     }
 
-    /// Writes what `take` gives for element and lane.
+    /// Writes the values that `take` gives for element and lane.
     #[inline(always)]
     pub fn store<const SIZE: usize>(
         &mut self,
@@ -519,7 +519,7 @@ impl Memory {
             let end = self.region(access.space, found.of(lane)).end();
             let mut at = access.addresses[lane];
             let (region, offset) = self.watch_write(access, (found.of(lane), lane), bytes, "changes", |cell| {
-                // What is beyond the end belongs to nobody.
+                // Bytes beyond the end belong to no buffer.
                 if access.space == Space::Local && at < end && !cell.is_written(access.now) {
                     known &= !(1 << lane);
                 }

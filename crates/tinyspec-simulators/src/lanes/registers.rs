@@ -9,7 +9,7 @@ pub(crate) const FILLS: [u64; 4] = [0, u64::MAX, 0xa5c3_96f0_5a3c_690f, !0xa5c3_
 /// Lanes of a wave of this width.
 pub(crate) type Lanes<T, const WIDTH: usize> = [T; WIDTH];
 
-/// Registers of one size. A value that nobody has written, or that comes from such a one, is unknown.
+/// Registers of one size. A value that is unwritten, or derives from such a value, is unknown.
 pub(crate) struct File<T, const WIDTH: usize> {
     pub values: Vec<Lanes<T, WIDTH>>,
     /// Lanes with a known value.

@@ -1,4 +1,4 @@
-//! The order of what may run at once: random, and the same for the same seed.
+//! The order of concurrent work: random, and the same for the same seed.
 
 /// Draws what comes next.
 pub(crate) struct Schedule {

@@ -1,4 +1,4 @@
-//! What happened to each piece of memory: who wrote it last, and enough of those who read it.
+//! The access history of each piece of memory: its last writer, and enough of its readers.
 
 use super::clock::{Now, Stamp};
 
@@ -17,13 +17,13 @@ pub(crate) struct Cell {
 impl Cell {
     pub const NEW: Cell = Cell { writer: Stamp::NEVER, last: Stamp::NEVER, other: Stamp::NEVER, earlier: Stamp::NEVER };
 
-    /// Somebody of this workgroup has written it.
+    /// Whether a thread of this workgroup has written it.
     #[inline]
     pub fn is_written(&self, now: &Now) -> bool {
         now.is_here(self.writer) || (self.last.is_atomic() && now.is_here(self.last))
     }
 
-    /// Notes a read; whom it meets.
+    /// Notes a read; returns the access that it races with.
     #[inline]
     pub fn read(&mut self, now: &Now, lane: usize) -> Option<Met> {
         if !now.knows(self.writer)
@@ -90,7 +90,7 @@ impl Cell {
         self.last = me;
     }
 
-    /// Notes a write; whom it meets.
+    /// Notes a write; returns the access that it races with.
     #[inline(always)]
     pub fn write(&mut self, now: &Now, lane: usize) -> Option<Met> {
         let is_clear = |stamp: Stamp| stamp == Stamp::NEVER || now.knows(stamp);
@@ -130,7 +130,7 @@ impl Cell {
     }
 }
 
-/// Who was met, and what they did.
+/// An earlier access that races with the current one, and its kind.
 pub(crate) struct Met(pub Stamp, pub &'static str);
 
 /// Cells of a page.

@@ -1,4 +1,4 @@
-//! What instructions compute, for all lanes at once: functions from registers to a register, chosen when a kernel is decoded.
+//! The semantics of instructions, for all lanes at once: functions from registers to a register, chosen when a kernel is decoded.
 
 pub(super) mod compare;
 pub(super) mod convert;

@@ -24,7 +24,7 @@ use warp::{State, Warp};
 /// Threads of a workgroup, at the most.
 const MOST_THREADS: u64 = 1024;
 
-/// What all warps of a workgroup share.
+/// The state that all warps of a workgroup share.
 struct Shared<'a> {
     code: &'a Code,
     launch: &'a Launch,

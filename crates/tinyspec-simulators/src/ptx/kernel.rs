@@ -35,7 +35,7 @@ impl Module {
         self.source.entries.iter().map(|entry| entry.name.as_str())
     }
 
-    /// What it is compiled for, such as `sm_80`.
+    /// The target that it is compiled for, such as `sm_80`.
     pub fn target(&self) -> &str {
         &self.source.target
     }
@@ -48,7 +48,7 @@ impl Module {
     /// A kernel of it, decoded.
     ///
     /// # Errors
-    /// Where there is none of this name, or it holds what is not simulated.
+    /// Where there is none of this name, or it holds something that is not simulated.
     pub fn kernel(&self, name: &str) -> Result<Kernel, SimulatorError> {
         let entry = self.source.entries.iter().find(|entry| entry.name == name);
         let entry = entry.ok_or_else(|| SimulatorError::NoKernel(name.into()))?;

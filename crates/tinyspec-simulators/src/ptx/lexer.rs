@@ -112,7 +112,7 @@ impl Lexer<'_> {
 
     fn token(&mut self) -> Result<Token, SimulatorError> {
         let byte = self.peek(0);
-        // What ends the text: a NUL, as strings for the driver have, or nothing.
+        // The end of the text: a NUL, as strings for the driver have, or nothing.
         if self.place >= self.text.len() || byte == 0 {
             return Ok(Token::End);
         }

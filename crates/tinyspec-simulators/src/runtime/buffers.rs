@@ -1,4 +1,4 @@
-//! What the buffers of a kernel are, in a line behind its code: bounds are exact although memory comes in larger pieces, and
+//! Descriptions of a kernel's buffers, in a line behind its code: bounds are exact although memory comes in larger pieces, and
 //! errors name buffers as the user does. Neither the driver nor a loader looks there.
 
 use tinyspec_backends::LinearKernel;
@@ -11,11 +11,11 @@ const MARK: &str = "\n// bytes and names of buffers:";
 pub struct Buffer {
     /// Its size, where that is known before a launch.
     pub bytes: Option<usize>,
-    /// What a kernel written by hand calls it.
+    /// Its name in a kernel written by hand.
     pub name: Option<String>,
 }
 
-/// Adds them: `400=x` is a buffer `x` of 400 bytes, `?` one of which nothing is known.
+/// Adds them: `400=x` is a buffer `x` of 400 bytes, `?` an unknown one.
 pub fn add(kernel: &LinearKernel, mut code: Vec<u8>) -> Vec<u8> {
     let graph = &kernel.graph;
     let mut buffers = vec![Buffer::default(); kernel.params];
@@ -43,7 +43,7 @@ pub fn add(kernel: &LinearKernel, mut code: Vec<u8>) -> Vec<u8> {
     code
 }
 
-/// What stands at the end of the code.
+/// The descriptions at the end of the code.
 pub fn read(code: &[u8]) -> Vec<Buffer> {
     let Some(start) = code.windows(MARK.len()).rposition(|bytes| bytes == MARK.as_bytes()) else { return Vec::new() };
     let line = String::from_utf8_lossy(&code[start + MARK.len()..]);

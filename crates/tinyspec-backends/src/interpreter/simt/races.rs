@@ -65,7 +65,7 @@ pub(super) struct Marks {
     is_local: bool,
 }
 
-/// What is wrong with an access.
+/// The fault of an access.
 pub(super) enum Clash {
     /// It races with this access of another thread.
     Meets(Moment, &'static str),

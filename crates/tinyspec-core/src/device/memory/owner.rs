@@ -4,7 +4,7 @@ use std::panic::Location;
 use tinyspec_ir::DType;
 use tinyspec_ir::dim::{Shape, show};
 
-/// What a buffer is for. It is cheap to create, and becomes text only in a report.
+/// The purpose of a buffer. It is cheap to create, and becomes text only in a report.
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
     what: &'static str,

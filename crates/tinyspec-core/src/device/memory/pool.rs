@@ -92,7 +92,7 @@ impl Pool {
         self.account().limit = limit;
     }
 
-    /// Who holds how much, oldest entries first.
+    /// The memory use, and the largest buffers with their owners; of equal sizes the oldest first.
     pub fn report(&self, device: &str) -> MemoryReport {
         let account = self.account();
         let mut held: Vec<(u64, &Owner, usize)> =

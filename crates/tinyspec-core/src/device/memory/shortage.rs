@@ -1,4 +1,4 @@
-//! What the library can give up when a device is short of memory.
+//! Release of memory that the library can give up when a device is short of it.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! Exchange of data: gives each device what it needs of a value that is spread over the devices.
+//! Exchange of data: gives each device the part that it needs of a value that is spread over the devices.
 
 use super::moves::on;
 use super::spread::{Spread, Value};
@@ -7,7 +7,7 @@ use tinyspec_ir::ops::movement;
 use tinyspec_ir::{NodeId, Result, Shape, cut};
 
 impl Spread<'_> {
-    /// What each device needs of a value of `shape` whose users are sharded along `axis`; without an axis, all of it.
+    /// The part of a value of `shape` that each device needs if its users are sharded along `axis`; without an axis, all of it.
     pub fn fit(&mut self, value: &Value, shape: &Shape, axis: Option<usize>) -> Result<Vec<NodeId>> {
         // All devices need a value that is broadcast along the axis.
         let axis = axis.filter(|&axis| shape.get(axis).is_some_and(|dim| !dim.is(1)));

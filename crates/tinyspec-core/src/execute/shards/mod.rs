@@ -29,7 +29,7 @@ pub(super) fn run(roots: &[Arc<Node>], walk: &Walk, names: &[Arc<str>]) -> Resul
     Ok(())
 }
 
-/// What each of the devices `names` computes of `roots`, which are on all of them. The parts are lazy.
+/// The shards of `roots`, which are on all of the devices `names`. The parts are lazy.
 pub(crate) fn parts(roots: &[Arc<Node>], walk: &Walk, names: &[Arc<str>]) -> Result<Vec<Shards>> {
     let program = walk.build()?;
     let leaves: Vec<&Arc<Node>> = walk.leaf_nodes().collect();

@@ -1,5 +1,5 @@
-//! What each op does to sharded values: along which axis its sources must be sharded so that a device can compute its
-//! part of the result, and what the device computes. ("axis" under "Derived Properties" of the spec.)
+//! Sharding rules of each op: the axis along which its sources must be sharded so that a device can compute its
+//! part of the result, and the computation on the device. ("axis" under "Derived Properties" of the spec.)
 
 use super::spread::{Spread, Value};
 use std::sync::Arc;
@@ -88,7 +88,7 @@ impl Spread<'_> {
         Ok(Value::One(self.builder.add(op, &sources, arg.clone())?))
     }
 
-    /// What `make` gives for each device.
+    /// A value whose parts are the results of `make` for each device.
     fn on_each(
         &mut self,
         axis: Option<usize>,

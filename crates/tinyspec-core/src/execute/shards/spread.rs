@@ -135,7 +135,7 @@ impl Spread<'_> {
         Ok(Shards { axis: value.axis().map(|axis| axis as u32), parts: parts.into() })
     }
 
-    /// What device `number` holds of a value.
+    /// The part of a value that device `number` holds.
     pub fn whole(&mut self, value: &Value, number: usize) -> tinyspec_ir::Result<NodeId> {
         match value {
             Value::One(node) => on(&mut self.builder, *node, &self.names[number]),

@@ -1,4 +1,4 @@
-//! Functions on tuples of devices, for prepared calls: what each device computes between moves, and the moves.
+//! Functions on tuples of devices, for prepared calls: the computation of each device between moves, and the moves.
 //!
 //! The function is [spread](super::spread) over placeholders for the parts of its arguments. In the graph of all devices that this
 //! gives, a node's *level* is the number of moves before it. The nodes of a level on one device are one graph: its inputs are parts
@@ -48,7 +48,7 @@ pub(crate) struct Move {
     pub shape: Shape,
 }
 
-/// What one device computes.
+/// The computation of one device.
 pub(crate) struct Run {
     pub device: Arc<str>,
     /// Over Params, a slot for each of `inputs`.
@@ -59,7 +59,7 @@ pub(crate) struct Run {
     pub outputs: Vec<u32>,
 }
 
-/// The moves that end a level, and then what devices compute independently of each other.
+/// The moves that end a level, and then the independent computations of the devices.
 #[derive(Default)]
 pub(crate) struct Stage {
     pub moves: Vec<Move>,
@@ -208,7 +208,7 @@ impl Levels {
         Levels { level, kept }
     }
 
-    /// What is done at each level; and the numbers of the values that are made, which follow those of the `inputs`.
+    /// The stage of each level; and the numbers of the values that are made, which follow those of the `inputs`.
     fn stages(&self, graph: &Graph, inputs: u32) -> Result<(Vec<Stage>, FxHashMap<NodeId, u32>)> {
         let moved = self.level.keys().copied().filter(|&node| moves_to(graph, node).is_some());
         let mut made: Vec<NodeId> = self.kept.iter().copied().chain(moved).collect();

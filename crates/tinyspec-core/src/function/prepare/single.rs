@@ -24,13 +24,13 @@ pub(super) struct Single {
     sizing: Mutex<Arc<Sizing>>,
     /// Plans for other sizes.
     ranging: Option<Ranging>,
-    /// What is computed, if all sizes are fixed.
+    /// The computation, if all sizes are fixed.
     program: Option<(Graph, Vec<NodeId>)>,
     /// Results that are the new states of arguments.
     states: SmallVec<[State; 2]>,
-    /// What a call needs besides its arguments; calls of one `Prepared` take turns.
+    /// Scratch state of a call; calls of one `Prepared` take turns.
     scratch: Mutex<Scratch>,
-    /// It was read from text that nobody vouches for, and its device does not check accesses.
+    /// It was read from untrusted text, and its device does not check accesses.
     is_foreign: bool,
 }
 
@@ -41,7 +41,7 @@ pub(in crate::function) struct Sizing {
     pub outputs: Vec<(DType, Shape)>,
 }
 
-/// What has named dims: plans for all of their values.
+/// A computation with named dims: plans for all of their values.
 enum Ranging {
     Function(RangedFunction),
     Read(Box<RangedCommands>),

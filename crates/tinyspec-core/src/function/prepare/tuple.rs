@@ -290,7 +290,7 @@ impl OnTuple {
     }
 }
 
-/// What is known of an argument; one on a tuple of devices is computed, since only then it is known how it is cut.
+/// Describes an argument; one on a tuple of devices is computed, since only then its sharding is known.
 fn input(argument: &Tensor) -> Result<Input> {
     let node = argument.node()?;
     let device = node.device().cloned();

@@ -87,9 +87,9 @@ impl Walk {
         Ok(walk)
     }
 
-    /// What gradients with respect to `wanted` are derived of: everything that they flow through, and constants. Other values are leaves,
-    /// however they are computed. Walks that differ in numbers of the program alone have the same key, unless a number decides what is
-    /// derived.
+    /// The part of the walk that gradients with respect to `wanted` are derived from: all values that they flow through, and constants. Other
+    /// values are leaves, however they are computed. Walks that differ only in numbers of the program have the same key, unless a number
+    /// decides what is derived.
     ///
     /// None where gradients follow the history of a tensor, and where values are on several devices, of sizes that are not known, or results
     /// of functions that are compiled once for all sizes.
@@ -169,7 +169,7 @@ impl Walk {
         depends
     }
 
-    /// What each entry is to the derivation of gradients of the first root with respect to the others.
+    /// The role of each entry in deriving gradients of the first root with respect to the others.
     fn parts(&self, depends: &[bool]) -> Vec<Part> {
         let count = self.entries.len();
         let mut parts = vec![Part::Leaf; count];
@@ -198,7 +198,7 @@ impl Walk {
         parts
     }
 
-    /// Hashes numbers that a derivation may depend on: what terms are chosen against, and arguments of Functions, which may do that.
+    /// Hashes numbers that a derivation may depend on: alternatives of a Where, and arguments of Functions, which may use them so.
     fn hash_chosen(&self, entry: &Entry, hasher: &mut ContentHasher) {
         let sources = match entry.node.op {
             Op::Where => entry.sources.get(2..).unwrap_or_default(),

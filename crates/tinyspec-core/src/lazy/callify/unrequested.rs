@@ -1,4 +1,4 @@
-//! What a run computes in addition to its roots, so that later runs need not repeat the work.
+//! Values that a run computes in addition to its roots, so that later runs need not repeat the work.
 
 use super::{Entry, Walk, called};
 use crate::lazy::Node;

@@ -8,7 +8,7 @@ use tinyspec_ir::Op;
 
 /// A node that passes no gradient on.
 pub(super) struct End {
-    /// What it is, and where it was made.
+    /// A description of the node, and where it was made.
     pub what: String,
     pub help: &'static str,
 }

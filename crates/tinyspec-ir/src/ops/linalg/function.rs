@@ -6,7 +6,7 @@ use super::triangular::Kind;
 use crate::ops::function::{self, Body, Gradient};
 use crate::{Builder, NodeId, Result};
 
-/// What `body` makes of float inputs, with the gradients that `gradient` gives. `what` says which function it is.
+/// The results of `body` for float inputs, with the gradients of `gradient`. `what` identifies the function.
 pub(super) fn with_gradient(
     b: &mut dyn Builder,
     what: (&str, Matrix, Option<Kind>),

@@ -20,7 +20,7 @@ pub(super) struct Packed {
     pub order: NodeId,
 }
 
-/// The factors of `matrix`. Their gradient is `Pᵀ L⁻ᵀ (Ū + N U⁻ᵀ)`, where N is what `Lᵀ L̄ - Ū Uᵀ` has below the diagonal:
+/// The factors of `matrix`. Their gradient is `Pᵀ L⁻ᵀ (Ū + N U⁻ᵀ)`, where N is the part of `Lᵀ L̄ - Ū Uᵀ` below the diagonal:
 /// nothing is divided by the last pivot.
 pub(super) fn packed(b: &mut dyn Builder, matrix: Matrix) -> Result<Packed> {
     let of = |inputs: &[NodeId]| Matrix { x: inputs[0], ..matrix };
@@ -63,7 +63,7 @@ pub(super) fn packed(b: &mut dyn Builder, matrix: Matrix) -> Result<Packed> {
     Ok(Packed { factors: results[0], order: results[1] })
 }
 
-/// The factors, and what the elimination makes of the columns of `others`: `L⁻¹ P others`.
+/// The factors, and the columns of `others` after elimination: `L⁻¹ P others`.
 pub(super) fn factored(
     b: &mut dyn Builder,
     matrix: Matrix,
@@ -258,7 +258,7 @@ fn kernel(blocks: Blocks, dtype: DType) -> Result<WrittenKernel> {
         exchange(&mut w, matrix, &[batch, j], column)?;
         w.close(2)?;
 
-        // What is left below and behind.
+        // The trailing submatrix.
         let size = blocks.product_tile(dtype);
         let below = w.sum(&[(-width / size, block)], (rows - width) / size)?;
         let part = Part { target: matrix, batch, row: first, tiles: below, column: first, groups: Groups::All(behind) };

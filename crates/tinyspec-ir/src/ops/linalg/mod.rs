@@ -27,13 +27,13 @@ struct Matrix {
     x: NodeId,
     rows: i64,
     columns: i64,
-    /// What results are cast to.
+    /// The dtype that results are cast to.
     dtype: DType,
-    /// How often what comes of it can be differentiated.
+    /// How many times the results can be differentiated.
     derivatives: u32,
 }
 
-/// Second derivatives are there; each more would double what a function brings along.
+/// Second derivatives are supported; each further order would double the gradients that a function carries.
 const DERIVATIVES: u32 = 2;
 
 impl Matrix {
@@ -52,7 +52,7 @@ impl Matrix {
         Ok(Matrix { x: cast(b, x, dtype.accumulator())?, rows, columns, dtype, derivatives: DERIVATIVES })
     }
 
-    /// Another one of this size, in the gradient of what is made of this one.
+    /// Another matrix of this size, in the gradient of results of this one.
     fn of_gradient(self, x: NodeId) -> Matrix {
         Matrix { x, derivatives: self.derivatives - 1, ..self }
     }
@@ -67,7 +67,7 @@ impl Matrix {
         Ok(matrix)
     }
 
-    /// Refuses what has not as many rows, or elements of a vector.
+    /// Refuses an operand that does not have as many rows, or elements if it is a vector.
     fn check_rows(&self, b: &dyn Builder, op: &str, other: NodeId) -> Result<()> {
         let shape = shape_of(b, other);
         let rows = shape.get(shape.len().saturating_sub(2));
@@ -110,7 +110,7 @@ fn turned(b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
     transpose(b, x, -1, -2)
 }
 
-/// `x` is a column if it is a vector; what comes of it is a vector again.
+/// Treats a vector `x` as a column; the result is a vector again.
 fn as_columns(
     b: &mut dyn Builder,
     x: NodeId,

@@ -1,5 +1,4 @@
-//! What the factorisations have in common: sizes of their blocks, and loops over parts of a matrix that lies in memory
-//! column by column.
+//! Common parts of the factorisations: block sizes, and loops over parts of a column-major matrix in memory.
 
 use super::{Matrix, as_columns, numbers, product, turned};
 use crate::dim::broadcast;
@@ -330,7 +329,7 @@ pub(super) fn last(b: &dyn Builder, x: NodeId) -> Dim {
     shape_of(b, x).last().cloned().unwrap_or_else(|| Dim::from(1))
 }
 
-/// What `function` makes of a matrix and columns, where either may be there once for many of the other.
+/// Applies `function` to a matrix and columns, either of which may be broadcast over the other's leading axes.
 pub(super) fn with_columns(
     b: &mut dyn Builder,
     matrix: Matrix,

@@ -90,7 +90,7 @@ fn gradient(b: &mut dyn Builder, matrix: Matrix, cotangents: &[NodeId]) -> Resul
     Ok(vec![gradient])
 }
 
-/// What is reflected: the matrix, how many columns with those that fill a block, and how many reflections.
+/// Sizes of the reflections: the matrix in blocks, its columns padded to whole blocks, and the number of reflections.
 struct Sizes {
     blocks: Blocks,
     columns: i64,

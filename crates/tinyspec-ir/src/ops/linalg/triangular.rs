@@ -11,7 +11,7 @@ use crate::ops::movement::{flip, tril, triu};
 use crate::ops::{cast, dtype_of, like, promote};
 use crate::{AxisType, Builder, DType, Dim, NodeId, Op, Result};
 
-/// What is known of a triangular matrix.
+/// The structure of a triangular matrix.
 #[derive(Clone, Copy, Hash)]
 pub(super) struct Kind {
     /// The upper triangle counts.
@@ -20,7 +20,7 @@ pub(super) struct Kind {
     pub unit: bool,
 }
 
-/// As [`substituted`], with its gradient: `other` gets what solves the turned system, the matrix its product with `-xᵀ`.
+/// As [`substituted`], with its gradient: that of `other` solves the transposed system, that of the matrix is its product with `-xᵀ`.
 pub(super) fn solved(b: &mut dyn Builder, matrix: Matrix, other: NodeId, kind: Kind) -> Result<NodeId> {
     let of = |inputs: &[NodeId]| Matrix { x: inputs[0], ..matrix };
     let results = with_gradient(

@@ -46,7 +46,7 @@ fn kernel(dtypes: &[DType], k: i64) -> Result<WrittenKernel> {
     while best.len() < words.len() {
         let element = w.terms(w.groups, AxisType::Reduce)?;
         let own = words.iter().map(|&word| w.load(word, &[row, element], None)).collect::<Result<Vec<NodeId>>>()?;
-        // What comes after the last one, and equals the best in the parts that are known.
+        // Candidates come after the last element found, and equal the best in the parts that are known.
         let mut follows = w.less(own[own.len() - 1], before[own.len() - 1])?;
         for (&own, &before) in own.iter().zip(&before).rev().skip(1) {
             let (is_after, is_same) = (w.less(own, before)?, eq(&mut w.graph, own, before)?);

@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 pub struct Problem {
     /// The Load, Store or AtomicAdd.
     pub node: NodeId,
-    /// What is wrong with it.
+    /// The kind of problem.
     pub kind: ProblemKind,
 }
 

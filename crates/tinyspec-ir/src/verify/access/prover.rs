@@ -10,7 +10,7 @@ use super::poly::{Poly, Symbol, without};
 use crate::{Builder, DType, Graph, NodeId, Op};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What a symbol stands for.
+/// The meaning of a symbol.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Kind {
     /// A dim, a Range, or an opaque value. The flag says whether it is that of the other iteration.

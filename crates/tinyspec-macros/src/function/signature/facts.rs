@@ -15,7 +15,7 @@ use tinyspec_ir::Dim;
 pub struct MadeDim {
     /// Its name.
     pub ident: Ident,
-    /// What divides it, as written.
+    /// The divisor, as written.
     pub by: Expr,
     /// The local variable of the quotient, a generated name.
     pub quotient: Ident,

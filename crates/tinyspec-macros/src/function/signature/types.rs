@@ -10,7 +10,7 @@ use tinyspec_ir::{DType, Dim, Shape};
 
 /// Reads types and dims.
 pub struct TypeReader<'a> {
-    /// What declares dims: `fn dense`, `struct Dense`; empty if names have been checked before.
+    /// The item that declares dims: `fn dense`, `struct Dense`; empty if names have been checked before.
     pub owner: String,
     /// The function's parameters, which are not sizes.
     pub parameters: &'a [String],
@@ -212,7 +212,7 @@ pub fn mentions(expression: &Expr, name: &str) -> bool {
     names.1
 }
 
-/// What to write instead of a type that is not a tensor.
+/// Advice for a type that is not a tensor.
 pub fn other_type(written: &Type) -> Option<&'static str> {
     match written {
         Type::Slice(_) | Type::Array(_) => {

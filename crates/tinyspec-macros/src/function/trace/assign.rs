@@ -91,7 +91,7 @@ impl Tracer<'_> {
         Some(self.refuse(whole, message))
     }
 
-    /// What the name at the beginning of `a.b[0]` stands for.
+    /// The value of the name at the beginning of `a.b[0]`.
     fn root(&self, target: &Expr) -> Option<&Value> {
         match target {
             Expr::Field(field) => self.root(&field.base),

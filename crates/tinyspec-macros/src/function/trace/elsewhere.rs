@@ -126,7 +126,7 @@ fn renamed() -> impl Iterator<Item = (&'static str, &'static str)> {
     of_table.chain(RENAMED.iter().copied())
 }
 
-/// What to write for the method of another library.
+/// Advice for a method of another library.
 pub(super) fn hint(name: &str) -> Option<String> {
     if let Some((_, here)) = renamed().find(|(there, _)| *there == name) {
         return Some(format!("it is called `{here}`"));

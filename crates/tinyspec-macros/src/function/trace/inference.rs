@@ -116,7 +116,7 @@ impl Float {
 /// The location of a literal: in a loop it is the same literal in every iteration.
 type Literal = (usize, usize);
 
-/// What is known about the types of literals.
+/// The known types of literals.
 #[derive(Default)]
 pub struct Inference {
     /// Union-find: for each variable another one of the same type, or itself.

@@ -80,7 +80,7 @@ pub struct Tracer<'a> {
     counts: Vec<TokenStream>,
     /// The types of numbers.
     inference: Inference,
-    /// What the next trace assumes.
+    /// The assumptions of the next trace.
     assumed: Vec<Check>,
     /// The equalities that this trace assumed.
     equalities: Vec<Check>,
@@ -88,7 +88,7 @@ pub struct Tracer<'a> {
     computed: Vec<TokenStream>,
     /// Buffers of the models among the parameters.
     buffers: Vec<Buffer>,
-    /// The first expression without a value that was not refused: rustc reports what is wrong with it.
+    /// The first expression without a value that was not refused: rustc reports its mistake.
     open: Option<Place>,
     /// Some callee has mistakes.
     waits: bool,
@@ -148,7 +148,7 @@ impl Check {
 
 /// The result of a trace.
 pub struct Outcome {
-    /// What rustc checks: equalities of constants, and whether methods exist.
+    /// Checks by rustc: equalities of constants, and whether methods exist.
     pub checks: Vec<TokenStream>,
     /// The graph, unless there were mistakes.
     pub traced: Option<Traced>,
@@ -291,7 +291,7 @@ struct Assuming {
     most_number: i64,
 }
 
-/// What a trace assumed about constants.
+/// The assumptions of a trace about constants.
 struct Taken {
     /// Sizes of constants for the next trace.
     assumed: Vec<Check>,

@@ -154,7 +154,7 @@ pub(super) fn found_text(kind: ParamKind, value: &Value) -> String {
     }
 }
 
-/// What to write instead, if that is known.
+/// A suggested replacement, if one is known.
 pub(super) fn instead(method: &str, kind: ParamKind, value: &Value, expression: &Expr) -> String {
     let Some(text) = text_of(expression) else { return String::new() };
     let dtype = |name: &str| DType::from_name(name).map(|dtype| format!("DType::{}", dtype.name().to_uppercase()));

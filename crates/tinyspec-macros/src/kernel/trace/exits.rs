@@ -1,7 +1,7 @@
 //! `break` and `continue`.
 //!
-//! What follows one runs under the condition that it was not reached. A loop with a `break` carries a register that says
-//! whether it still runs, and all that it does is a loop of as many trips as that register has: 1 or 0. So a trip after the
+//! Code after one runs under the condition that it was not reached. A loop with a `break` carries a register that says
+//! whether it still runs, and its body is a loop whose trip count is that register: 1 or 0. So a trip after the
 //! `break` does nothing, and lowering leaves most of them out (`lower::hand_written::leave`).
 
 use super::loops::Bounds;

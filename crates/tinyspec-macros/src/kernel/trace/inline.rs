@@ -146,7 +146,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// What a parameter stands for.
+    /// The binding of a parameter.
     fn passed(&mut self, parameter: &HelperParameter, argument: &Expr) -> Option<Binding> {
         let Some(wanted) = &parameter.buffer else {
             let value = self.expression(argument);
@@ -213,10 +213,10 @@ impl<'a> Tracer<'a> {
         Some(view)
     }
 
-    /// Whether a buffer is what the parameter wants.
+    /// Whether a parameter accepts a buffer.
     fn accepted(&mut self, parameter: &HelperParameter, wanted: &PassedBuffer, found: &Found, at: At) -> bool {
         let name = &parameter.name;
-        // What a loop changes is found by the syntax of its body.
+        // The syntax of a loop's body decides which variables it changes.
         let is_reg = found.space == AddrSpace::Reg;
         let space = |space: AddrSpace| match space {
             AddrSpace::Global => "Global",

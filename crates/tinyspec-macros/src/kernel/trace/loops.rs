@@ -34,7 +34,7 @@ pub struct Bounds {
     pub is_wrong: bool,
 }
 
-/// What the bounds of a loop may be made of.
+/// The values that a loop bound may depend on.
 #[derive(Clone, Copy)]
 enum Made {
     /// Numbers, dims and constants.
@@ -270,7 +270,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Opens the loop of 0 or 1 trips that is all of what the loop around it does.
+    /// Opens the loop of 0 or 1 trips that is the whole body of the loop around it.
     pub fn open_once(&mut self, bounds: Bounds, variable: &Ident) {
         let carried = self.loops.last().map(|open| open.carried.clone()).unwrap_or_default();
         self.open(LoopKind::Serial, bounds, variable, &[]);

@@ -8,7 +8,7 @@ use super::scalar::{ScalarFrom, operand as scalar_operand, span as scalar_span};
 use super::{Action, Context, Modifiers, Refusal, Step, bare, number};
 use smallvec::{SmallVec, smallvec};
 
-/// What an address is computed from, beside the offset.
+/// The base of an address, without the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Base {
     /// A pair of vector registers.
@@ -37,7 +37,7 @@ pub(in super::super) struct Access {
     pub half: Option<Half>,
     /// Registers of the result: of lanes, or scalar ones.
     pub to: Option<u16>,
-    /// Registers of lanes with what is stored.
+    /// Registers of lanes with the stored data.
     pub data: [Option<u16>; 2],
     pub counter: Counter,
     pub results: SmallVec<[Span; 2]>,

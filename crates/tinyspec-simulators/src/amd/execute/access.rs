@@ -403,7 +403,7 @@ impl Wave {
         }
     }
 
-    /// What is stored must be known.
+    /// Checks that stored values are known.
     fn must_know(&self, data: u16, access: &Access, count: usize) -> Outcome<()> {
         let bytes = if access.bytes < 4 { (1 << access.bytes) - 1 } else { 0b1111 };
         let needs = if access.half == Some(Half::High) { bytes << 2 } else { bytes };

@@ -10,7 +10,7 @@ use super::Outcome;
 use crate::lanes::Mask;
 use crate::lanes::registers::FILLS;
 
-/// What an instruction has computed, before it is written.
+/// The results of an instruction, before they are written.
 pub(super) struct Computed {
     words: [Words; 2],
     /// The second registers of pairs, where the function takes each register by itself.

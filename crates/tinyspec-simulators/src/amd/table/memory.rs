@@ -4,7 +4,7 @@ use super::super::arithmetic::{brain, choose_long, d, double};
 use super::super::arithmetic::{f, half, maximum, maximum_ieee, minimum, minimum_ieee, single, widen};
 use super::super::text::Half;
 
-/// What an access does.
+/// The kind of an access.
 #[derive(Clone, Copy)]
 pub(in super::super) enum TransferKind {
     Load,
@@ -31,7 +31,7 @@ pub(in super::super) enum Permutation {
     Swizzle,
 }
 
-/// What an atomic operation computes.
+/// The function of an atomic operation.
 #[derive(Clone, Copy)]
 pub(in super::super) enum Atomic {
     Of(fn(u64, u64) -> u64),

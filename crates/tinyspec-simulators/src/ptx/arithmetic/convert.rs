@@ -5,7 +5,7 @@ use super::{Each, Shape, WARP};
 use crate::float::{BF16, E4M3, E5M2, F16, F32, Format, Rounding, TF32, round_to_integer};
 use std::sync::Arc;
 
-/// What the suffixes of a conversion say.
+/// The modifiers that the suffixes of a conversion encode.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Conversion {
     /// `.rn`, `.rz`, `.rm`, `.rp`, `.rna`: to a float.

@@ -67,7 +67,7 @@ fn sum(a: f64, b: f64, rounding: Rounding) -> f64 {
     }
 }
 
-/// What an instruction of three operands at the most gives; those it does not have are 0.
+/// The function of an instruction with at most three operands; missing ones are 0.
 #[derive(Clone)]
 pub(crate) struct Exact {
     pub of: Arc<dyn Fn([u32; 3]) -> u32 + Send + Sync>,

@@ -130,10 +130,10 @@ pub(crate) struct Transfer {
     pub is_signed: bool,
     pub base: Address,
     pub offset: i64,
-    /// The registers; none for values that nobody wants.
+    /// The registers; none for unused values.
     pub registers: [Option<Register>; MOST_ELEMENTS],
     pub is_strong: bool,
-    /// `.nc`: of memory that nobody writes while the kernel runs.
+    /// `.nc`: of memory that is not written while the kernel runs.
     pub is_constant: bool,
     /// Regions that the address may be in.
     pub origins: u64,
@@ -161,7 +161,7 @@ pub(crate) enum AtomicOperator {
     /// f16, bf16 and pairs.
     Exact(Exact),
     Exchange,
-    /// The operand is what is compared, the second one what is stored.
+    /// The operand is the value compared, the second one the value stored.
     CompareAndSwap,
     Increment,
     Decrement,

@@ -8,7 +8,7 @@ use super::names::Place;
 use super::{Action, Address, Atomic, AtomicOperator, Decoder, Form, Reduction, Register, Result, Transfer};
 use crate::lanes::memory::{MOST_ELEMENTS, Space};
 
-/// What memory an access names.
+/// The memory that an access names.
 enum Named {
     Parameter,
     Memory(Space),

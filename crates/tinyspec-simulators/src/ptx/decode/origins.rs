@@ -69,7 +69,7 @@ pub(super) fn trace(code: &mut Code) {
     code.written = written;
 }
 
-/// What an action's result derives from.
+/// Propagates the origins of an action's operands to its result.
 fn flow(action: &Action, code: &Code, words: &mut [u64], longs: &mut [u64]) {
     match action {
         Action::Parameter { to: Register::Long(to), offset, .. } => {

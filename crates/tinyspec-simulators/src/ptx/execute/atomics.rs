@@ -59,7 +59,7 @@ impl Warp {
     }
 }
 
-/// What is stored in place of `old`.
+/// The value stored in place of `old`.
 fn changed(operator: &AtomicOperator, old: u64, operand: u64, second: u64, size: usize) -> u64 {
     match operator {
         AtomicOperator::Reduce(reduction) => reduced(*reduction, old, operand, size),

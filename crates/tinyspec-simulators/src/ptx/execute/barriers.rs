@@ -1,4 +1,4 @@
-//! Barriers: completing them, and what it means when nobody can go on.
+//! Barriers: their completion, and deadlocks.
 
 use super::super::decode::{Action, BarrierKind};
 use super::warp::{State, Warp};
@@ -40,7 +40,7 @@ pub(super) fn complete(shared: &mut Shared, warps: &mut [Warp], number: usize) {
     }
 }
 
-/// Nobody is ready: all have ended, or some wait for what does not come.
+/// No strand is ready: all have ended, or some wait for an event that does not come.
 pub(super) fn end(shared: &Shared, warps: &[Warp]) -> Result<(), Stop> {
     for (number, warp) in warps.iter().enumerate() {
         for strand in &warp.strands {

@@ -15,7 +15,7 @@ pub(super) type Outcome<T> = Result<T, Box<Trouble>>;
 enum Next {
     /// At the next instruction.
     Step,
-    /// The strand has changed: whoever runs next is chosen anew.
+    /// The strand has changed: the next one to run is chosen anew.
     Chosen,
     /// A barrier is complete.
     Complete(usize),
@@ -525,7 +525,7 @@ impl Warp {
                 ShuffleMode::Index => (lowest | (by & !segment), lowest | (by & !segment) <= highest),
             };
             let from = if is_valid { from as usize & 31 } else { lane };
-            // What a lane holds that does not take part nobody can tell.
+            // The value of a lane that does not take part is unknown.
             if active >> from & 1 == 1 {
                 values[lane] = self.words.values[value][from];
                 known |= (self.words.known[value] >> from & 1) << lane;
