@@ -7,9 +7,9 @@
 //! Nothing is fused across the border of an opaque Call. So a Function is inlined if the bytes that fusion might save there are worth
 //! more than [`MOST_LOST`] of its work.
 //!
-//! A Function and its gradient share what the gradient needs of the forward pass. They are scheduled together as one body with a hole:
-//! an opaque Call that takes the Function's results and gives the cotangents stands for the rest of the program. The Calls of the body
-//! that depend on the hole belong to the gradient, the others to the Function.
+//! A Function and its gradient share the values of the forward pass that the gradient needs. They are scheduled together as one body
+//! with a hole: an opaque Call that takes the Function's results and gives the cotangents stands for the rest of the program. The
+//! Calls of the body that depend on the hole belong to the gradient, the others to the Function.
 
 mod body;
 mod splice;
@@ -38,7 +38,7 @@ pub struct Outlined {
     pub outputs: Vec<NodeId>,
     /// The bodies behind the opaque Calls.
     bodies: Vec<Body>,
-    /// What became of the Functions that occur often.
+    /// The decisions about the Functions that occur often.
     verdicts: Vec<Verdict>,
 }
 
@@ -88,7 +88,7 @@ impl Outlined {
     pub fn of(graph: &Graph, outputs: &[NodeId], target: &Target) -> Result<Outlined> {
         let mut outlined =
             Outlined { graph: graph.clone(), outputs: outputs.to_vec(), bodies: vec![], verdicts: vec![] };
-        // A Function that contains others is looked at before them: inlined, it adds to their number.
+        // A Function that contains others is considered before them: inlining it adds to their number.
         while let Some(level) = outermost(&outlined.graph, &outlined.outputs) {
             outlined.lower_level(&level, target)?;
         }
@@ -104,7 +104,7 @@ impl Outlined {
         Ok(Outlined { graph, outputs, bodies: vec![], verdicts: vec![] })
     }
 
-    /// What became of the Functions that occur often, one line each.
+    /// The decisions about the Functions that occur often, one line each.
     pub fn explain(&self) -> String {
         self.verdicts.iter().map(|verdict| format!("{verdict}\n")).collect()
     }
@@ -135,7 +135,7 @@ impl Outlined {
                 None => self.verdicts.push(family.verdict(&self.graph, None)),
             }
         }
-        // What one family loses at its border depends on which others stay.
+        // The loss of one family at its border depends on which others are kept.
         loop {
             let parts: FxHashMap<NodeId, (&Body, usize)> =
                 kept.iter().flat_map(|(family, body)| family.parts(body)).collect();
@@ -171,7 +171,7 @@ impl Outlined {
             };
             let (uses, body) = (&kept[family].0.uses, &kept[family].1);
             let earlier = made.entry((family, one)).or_default();
-            // The results of earlier parts keep this Call behind them.
+            // Passing the results of earlier parts orders this Call after them.
             let mut passed: Vec<NodeId> = uses[one].taken(graph, node, arguments);
             passed.extend(earlier.iter());
             let of_part = &body.parts[part];
@@ -208,7 +208,7 @@ fn opaque(graph: &Graph, kernel: NodeId) -> Option<(usize, usize, usize)> {
     Some((number(body)?, number(part)?, number(one)?))
 }
 
-/// Where a Function stands among the families.
+/// The position of a Function among the families.
 #[derive(Clone, Copy)]
 struct Place {
     family: usize,
@@ -236,11 +236,11 @@ fn outermost(graph: &Graph, outputs: &[NodeId]) -> Option<Vec<NodeId>> {
     Some(functions.into_iter().filter(|function| depth(function) == deepest).collect())
 }
 
-/// Who uses the results of Functions.
+/// The users of the results of Functions.
 struct Users {
     /// By Function, the results that are used, with their numbers.
     results: FxHashMap<NodeId, Vec<(usize, NodeId)>>,
-    /// By node, its users.
+    /// By result, its users.
     of: FxHashMap<NodeId, Vec<NodeId>>,
 }
 
@@ -413,7 +413,7 @@ impl Use {
             let elements: i64 = props.shape.iter().filter_map(Dim::as_const).product();
             (elements as usize * props.dtype.size()) as f64
         };
-        // It is written and read, and what was fused has a kernel of its own.
+        // The value is written and read, and its fused operations become a separate kernel.
         let cost = |node: NodeId| 2.0 * bytes(node) * costs.byte + costs.launch;
         // The body that gives a value, and the number of its part.
         let giver = |node: NodeId| {

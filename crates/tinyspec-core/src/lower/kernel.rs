@@ -46,7 +46,7 @@ pub fn split(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<SmallVe
     Ok(two.map_or(SmallVec::from_iter([sink]), SmallVec::from))
 }
 
-/// Lowers a kernel by the target's heuristics, or as its author wrote it; `observe` sees what each stage leaves.
+/// Lowers a kernel by the target's heuristics, or as its author wrote it; `observe` sees the output of each stage.
 ///
 /// # Errors
 /// When the kernel is not in range form.
@@ -195,11 +195,11 @@ fn finish_observed(
     finish_by(passes::LOWERING, graph, sink, name, target, observe)
 }
 
-/// The forms that a kernel may have which is not a Linear yet, the earliest first: a later pass may leave what is also in an
-/// earlier form.
+/// The forms that a kernel that is not a Linear yet may have, the earliest first: the output of a later pass may also be in
+/// an earlier form.
 ///
 /// # Errors
-/// When it has none: what is wrong with it in range form.
+/// When it has none: the error of the earliest form.
 pub(crate) fn forms(graph: &Graph, sink: NodeId) -> Result<SmallVec<[Form; 3]>> {
     let has_specials = graph.reachable(&[sink]).iter().any(|&node| graph.op(node) == Op::Special);
     let first = if has_specials { Form::Threads } else { Form::Ranges };
@@ -254,7 +254,7 @@ fn finish_by(
     })
 }
 
-/// Whether there is a loop before the THREAD Range, such as one that packs what all of its trips read.
+/// Whether there is a loop before the THREAD Range, such as one that packs an operand for all of its trips.
 pub(crate) fn has_prologue(kernel: &LinearKernel) -> bool {
     let graph = &kernel.graph;
     let mut order = graph.sources(kernel.linear).iter().copied();

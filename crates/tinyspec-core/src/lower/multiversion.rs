@@ -221,7 +221,7 @@ impl Reduces {
     }
 }
 
-/// The loops of a kernel, outer ones first, and what is inside.
+/// The loops of a kernel, outer ones first, and their body.
 struct Nest {
     body: NodeId,
     ranges: SmallVec<[NodeId; 4]>,

@@ -2,7 +2,7 @@
 
 use tinyspec_ir::DType;
 
-/// What words may hold for a sum of such a dtype of products of such factors, the shortest numbers first.
+/// The element dtypes of packed words for a sum of dtype `sum` over products of `factors`, narrowest first.
 pub(crate) fn word_dtypes(sum: DType, factors: [DType; 2]) -> Option<&'static [DType]> {
     let narrow = |dtype: DType| matches!(dtype, DType::I8 | DType::U8 | DType::I16);
     match (sum, factors) {

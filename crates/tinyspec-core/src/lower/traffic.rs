@@ -1,4 +1,4 @@
-//! What a kernel moves between memory and the caches.
+//! The memory traffic of a kernel: bytes moved between memory and the caches.
 
 use rustc_hash::FxHashSet;
 use tinyspec_backends::Target;
@@ -18,7 +18,7 @@ pub(crate) fn bypassing_pays(graph: &Graph, order: &[NodeId], written: &FxHashSe
 struct Moved {
     /// Of all buffers.
     all: usize,
-    /// Of those that are written, what is written.
+    /// Stored to those that are written.
     stored: usize,
 }
 

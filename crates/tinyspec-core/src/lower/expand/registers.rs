@@ -1,5 +1,5 @@
-//! REG Buffers of kernels written by hand: one that holds another value in each iteration of an UPCAST loop becomes a
-//! tile.
+//! REG Buffers of kernels written by hand: one that holds a different value in each iteration of an UPCAST loop becomes
+//! a tile.
 
 use super::trips;
 use crate::lower::live::RangeSet;
@@ -14,7 +14,7 @@ pub(super) fn tiles(graph: &Graph, order: &[NodeId], tiled: &[NodeId]) -> FxHash
     if !order.iter().any(|&node| is_access(node)) {
         return tiles;
     }
-    // What is stored may depend on what another register holds.
+    // A stored value may depend on the contents of another register.
     loop {
         let mut depends: FxHashMap<NodeId, RangeSet> = FxHashMap::default();
         let mut grows = false;
@@ -23,7 +23,7 @@ pub(super) fn tiles(graph: &Graph, order: &[NodeId], tiled: &[NodeId]) -> FxHash
             let sources = graph.sources(node);
             let set = match graph.op(node) {
                 Op::Range => tiled.iter().position(|&range| range == node).map_or(0, |axis| 1 << axis),
-                // An order is no value.
+                // Ordering carries no value.
                 Op::After => of(&sources[0]),
                 Op::Load if is_access(node) => tiles.get(&behind_after(graph, sources[0])).copied().unwrap_or(0),
                 Op::Store if is_access(node) => {

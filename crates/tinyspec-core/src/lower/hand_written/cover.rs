@@ -1,4 +1,4 @@
-//! Which buffers a kernel fills completely before it reads them.
+//! The buffers that a kernel fills completely before it reads them.
 
 use super::Before;
 use crate::lower::live;
@@ -39,7 +39,7 @@ pub(super) fn separate(graph: &mut Graph, sink: NodeId, kernel: &WrittenKernel) 
     Ok((roots[0], before))
 }
 
-/// The Load from the buffer as it was.
+/// The Load from the old contents of the buffer.
 fn as_input(graph: &mut Graph, load: NodeId, slot: u32) -> Result<NodeId> {
     let mut sources = graph.sources(load).to_vec();
     let index = graph.source(sources[0], 1);
@@ -52,7 +52,7 @@ fn as_input(graph: &mut Graph, load: NodeId, slot: u32) -> Result<NodeId> {
     graph.add(Op::Load, &sources, arg)
 }
 
-/// What a kernel does with a written buffer.
+/// The accesses of a kernel to a written buffer.
 struct Uses {
     reads: Vec<NodeId>,
     stores: Vec<NodeId>,

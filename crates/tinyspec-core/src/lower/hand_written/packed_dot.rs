@@ -1,5 +1,5 @@
 //! Integer sums of products whose factors lie side by side in words of both operands: the words are read whole, and one instruction
-//! multiplies and adds what they hold.
+//! multiplies and adds their elements.
 
 use crate::lower::fold::identity;
 use crate::lower::live::{next_range_id, trips};

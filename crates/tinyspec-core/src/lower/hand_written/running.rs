@@ -1,5 +1,5 @@
 //! Running reductions: iteration `i` of a parallel loop reduces the terms up to `i`, which no iteration changes. Written over all terms
-//! with the others masked, and in order, they are what Select carries from trip to trip: one term each instead of a loop.
+//! with the others masked, and in order, they are loop-carried by Select: one term each instead of a loop.
 
 use super::vectorize::{Kernel, axis, depends, new_range, position};
 use crate::lower::fold::identity;

@@ -16,7 +16,8 @@ use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op, Result};
 
 /// Vectors in a tile: independent work that hides the latency of arithmetic.
 const VECTORS: i64 = 4;
-/// The most vectors in which the tiles of a loop's registers or sums are held; the others are for what is computed.
+/// The most vectors in which the tiles of a loop's registers or sums are held; the other registers hold intermediate
+/// values.
 const HELD: i64 = 24;
 
 pub(crate) fn vectorize(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<NodeId> {

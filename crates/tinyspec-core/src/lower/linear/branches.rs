@@ -37,7 +37,7 @@ struct Choice {
 /// Puts branches around expensive sides of Wheres.
 ///
 /// # Errors
-/// What [`tinyspec_ir::derive()`] refuses: then this pass is wrong.
+/// When [`tinyspec_ir::derive()`] rejects a node, which would be a bug in this pass.
 pub fn branches(graph: &mut Graph, linear: NodeId, target: &Target) -> Result<NodeId> {
     let list = graph.sources(linear).to_vec();
     let choices = Code::new(graph, target, &list).choices();

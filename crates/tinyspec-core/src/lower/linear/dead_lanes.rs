@@ -20,7 +20,7 @@ type Access = (NodeId, Affine, i64, Option<NodeId>);
 /// Removes the gates of loads whose masked-off result is never observed.
 ///
 /// # Errors
-/// What [`tinyspec_ir::derive()`] refuses: then this pass is wrong.
+/// When [`tinyspec_ir::derive()`] rejects a node, which would be a bug in this pass.
 pub fn dead_lanes(graph: &mut Graph, linear: NodeId, target: &Target) -> Result<NodeId> {
     if target.workgroups.is_some() {
         return Ok(linear);

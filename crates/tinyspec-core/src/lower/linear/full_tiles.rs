@@ -25,7 +25,7 @@ const LEAST_SHARE: f64 = 0.5;
 /// Gives each innermost loop of mostly full tiles a version of its body for these.
 ///
 /// # Errors
-/// What [`tinyspec_ir::derive()`] refuses: then this pass is wrong.
+/// When [`tinyspec_ir::derive()`] rejects a node, which would be a bug in this pass.
 pub fn full_tiles(graph: &mut Graph, linear: NodeId, target: &Target) -> Result<NodeId> {
     if target.workgroups.is_some() {
         return Ok(linear);
@@ -159,7 +159,7 @@ impl Full {
     /// Divides the body into these parts.
     fn parts(&self, graph: &Graph, body: &[NodeId]) -> Parts {
         let known: FxHashSet<NodeId> = self.known.iter().map(|known| known.0).collect();
-        // Everything but what only the known conditions use.
+        // Everything except values that only the known conditions use.
         let mut needed: FxHashSet<NodeId> = FxHashSet::default();
         for &node in body.iter().rev() {
             let is_needed = needed.contains(&node) || graph.dtype(node) == DType::Void || graph.op(node) == Op::Load;
@@ -224,7 +224,8 @@ fn conditions(graph: &Graph, gate: NodeId) -> Vec<NodeId> {
     found
 }
 
-/// What a comparison of indices gives for all lanes in most trips, the form that is positive in these, and their share.
+/// The more frequent outcome of an index comparison in all lanes, the form that is positive in trips with it, and their
+/// share.
 fn usual(graph: &Graph, condition: NodeId) -> Option<(bool, Affine, f64)> {
     let (Op::CmpLt, &[a, b]) = (graph.op(condition), graph.sources(condition)) else { return None };
     if !graph.dtype(a).is_int() {

@@ -51,7 +51,7 @@ struct Count {
 /// Emits ordinary stores for non-temporal ones that would leave too many lines half written.
 ///
 /// # Errors
-/// What [`tinyspec_ir::derive()`] refuses: then this pass is wrong.
+/// When [`tinyspec_ir::derive()`] rejects a node, which would be a bug in this pass.
 pub fn nontemporal(graph: &mut Graph, linear: NodeId, target: &Target) -> Result<NodeId> {
     let list = graph.sources(linear).to_vec();
     if target.workgroups.is_some() || !list.iter().any(|&node| is_nontemporal(graph, node)) {
@@ -97,8 +97,8 @@ fn is_nontemporal(graph: &Graph, node: NodeId) -> bool {
     graph.op(node) == Op::Store && *graph.arg(node) == Arg::Nontemporal
 }
 
-/// The non-temporal stores of the loop that begins here, in order, but for those of the second version of a body; and the buffers that
-/// a second version stores to which is not rare.
+/// The non-temporal stores of the loop that begins here, in order, except those in the second version of a body; and the buffers that
+/// a second version stores to if it is not rare.
 fn pieces(graph: &Graph, list: &[NodeId]) -> (Vec<Piece>, FxHashSet<NodeId>) {
     let (mut pieces, mut ends) = (Vec::new(), FxHashSet::default());
     let Some((&range, rest)) = list.split_first() else { return (pieces, ends) };
@@ -117,7 +117,7 @@ fn pieces(graph: &Graph, list: &[NodeId]) -> (Vec<Piece>, FxHashSet<NodeId>) {
     (pieces, ends)
 }
 
-/// What a store in this loop writes.
+/// The bytes that a store in this loop writes.
 fn piece(graph: &Graph, store: NodeId, range: NodeId) -> Option<Piece> {
     let (place, value) = (graph.source(store, 0), graph.source(store, 1));
     let (buffer, sum) = in_param(graph, place)?;
@@ -127,7 +127,7 @@ fn piece(graph: &Graph, store: NodeId, range: NodeId) -> Option<Piece> {
     let [start, bytes, step] = [sum.constant(), elements, step].map(|elements| elements.saturating_mul(size));
     let factors = sum.terms().iter().map(|&(_, factor)| alignment(factor.saturating_mul(size)));
     let alignment = factors.fold(alignment(start), i64::min);
-    // Half a vector will do if it is aligned no better.
+    // Alignment to half a vector suffices.
     let is_whole = bytes.count_ones() == 1 && bytes.min(alignment) >= LEAST_NONTEMPORAL.max(bytes / 2);
     let can_stream = graph.sources(store).len() == 2 && is_whole;
     Some(Piece { buffer, place: sum.without_constant(), start, bytes, step, can_stream })
@@ -138,7 +138,7 @@ fn buffer_of(graph: &Graph, store: NodeId) -> Option<NodeId> {
 }
 
 /// Whether the second version of a body runs in few trips of the loops that its condition depends on: it does at their ends. A row
-/// ends within a line, which the next row may begin with non-temporal stores.
+/// ends within a line, in which the next row may begin with non-temporal stores.
 fn is_rare(graph: &Graph, block: NodeId) -> bool {
     let trips = graph.reachable(&[condition(graph, block)]).into_iter().filter(|&node| graph.op(node) == Op::Range);
     let trips = trips.map(|range| graph.as_int(graph.source(range, 0)).unwrap_or(1));

@@ -19,7 +19,7 @@ use tinyspec_ir::{AddrSpace, Arg, Builder, Graph, NodeId, Op, Result};
 /// Inserts prefetches where the target has them.
 ///
 /// # Errors
-/// What [`tinyspec_ir::derive()`] refuses: then this pass is wrong.
+/// When [`tinyspec_ir::derive()`] rejects a node, which would be a bug in this pass.
 pub fn prefetch(graph: &mut Graph, linear: NodeId, target: &Target) -> Result<NodeId> {
     if !target.instructions.contains(&Instruction::Prefetch) {
         return Ok(linear);

@@ -1,6 +1,6 @@
-//! Unrolls innermost loops of multiply-adds. Counting, comparing and stepping along the operands take four instructions a trip,
-//! which a tile of few registers notices: it has twelve multiply-adds and eight loads.
-//! Nothing is scheduled across trips: the loads of all of them together would need more registers.
+//! Unrolls innermost loops of multiply-adds. Loop control and address increments take four instructions per trip, which is
+//! significant for a tile of few registers: it has twelve multiply-adds and eight loads. Instructions are not scheduled across
+//! trips: the loads of all trips together would need more registers.
 
 use super::Instructions;
 use crate::lower::live::trips;
@@ -21,7 +21,7 @@ const LEAST_TRIPS: i64 = 1 << 14;
 /// Emits several trips of each innermost loop of multiply-adds as one.
 ///
 /// # Errors
-/// What [`tinyspec_ir::derive()`] refuses: then this pass is wrong.
+/// When [`tinyspec_ir::derive()`] rejects a node, which would be a bug in this pass.
 pub fn unroll(graph: &mut Graph, linear: NodeId, target: &Target) -> Result<NodeId> {
     if !target.instructions.contains(&Instruction::SchedulingBarrier) {
         return Ok(linear);
@@ -31,7 +31,7 @@ pub fn unroll(graph: &mut Graph, linear: NodeId, target: &Target) -> Result<Node
     for (position, &node) in list.iter().enumerate() {
         match graph.op(node) {
             Op::Range => {
-                // Loops without a number of trips serve many sizes.
+                // Loops without a constant trip count serve many sizes.
                 let outer = around
                     .iter()
                     .fold(1i64, |all, &range| all.saturating_mul(trips(graph, range).unwrap_or(LEAST_TRIPS)));
@@ -101,7 +101,7 @@ fn unrolled(graph: &mut Graph, instructions: &mut Instructions, list: &[NodeId],
     let mut last = None;
     for trip in 0..times {
         instructions.restore(before.clone());
-        // A trip reads in registers what the previous trip wrote.
+        // A trip reads values that the previous trip wrote to registers.
         let outside: Vec<NodeId> = registers.iter().copied().filter(|place| !body.contains(place)).collect();
         for (place, last) in outside.into_iter().zip(last.iter().cycle()) {
             let own = instructions.push(graph, Op::After, &[instructions.now(place), *last], Arg::None)?;

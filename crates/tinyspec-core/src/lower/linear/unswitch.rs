@@ -24,7 +24,7 @@ const LANES: [i64; 4] = [8, 16, 32, 64];
 /// Emits two versions of each innermost loop with a loop-invariant condition or loop-invariant masks.
 ///
 /// # Errors
-/// What [`tinyspec_ir::derive()`] refuses: then this pass is wrong.
+/// When [`tinyspec_ir::derive()`] rejects a node, which would be a bug in this pass.
 pub fn unswitch(graph: &mut Graph, mut linear: NodeId, target: &Target) -> Result<NodeId> {
     if target.workgroups.is_some() {
         return Ok(linear);
@@ -68,7 +68,7 @@ fn candidates(graph: &mut Graph, list: &[NodeId]) -> Result<Vec<Candidate>> {
                 if candidate.condition.is_empty() {
                     candidate.condition = all_open(graph, &candidate.known)?;
                 }
-                // The masked version keeps its masks, so it is found again. What was tested before it may be a copy of its condition.
+                // The masked version keeps its masks, so it is found again. An earlier test may be a copy of its condition.
                 let is_decided = |own: NodeId| {
                     let is_own = |other: NodeId| graph.is_equal(other, own);
                     decided.iter().any(|&(holds, fails)| is_own(holds) || fails.is_some_and(is_own))

@@ -198,7 +198,7 @@ fn separate(graph: &mut Graph, instructions: &mut Instructions, body: &[NodeId],
     Ok(())
 }
 
-/// Leaves out a store; whatever depends on it inherits the dependences of its place.
+/// Removes a store; nodes that depend on it inherit the dependences of its address.
 fn left_out(graph: &mut Graph, instructions: &mut Instructions, store: NodeId) -> Result<()> {
     let (mut place, mut before) = (graph.source(store, 0), Vec::new());
     while matches!(graph.op(place), Op::After | Op::Index | Op::Shrink) {

@@ -46,7 +46,7 @@ impl fmt::Display for AxisName {
     }
 }
 
-/// What is not the name of an axis.
+/// The error for text that is not the name of an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("an axis has a name such as `a` or `a1`")]
 pub struct NoAxisName;
@@ -82,7 +82,7 @@ pub struct Axis {
     pub part: u16,
     /// Number of trips; `None` where a named dim decides.
     pub trips: Option<i64>,
-    /// What a trip adds to the original Range.
+    /// The amount that a trip adds to the original Range.
     pub stride: i64,
     /// Its type.
     pub kind: AxisType,

@@ -1,5 +1,5 @@
-//! Windows that are as long everywhere: `Σr [a <= r <= a + c] · x(r)`, such as one over neighbours, takes `c + 1` trips from a
-//! on, not all that r has.
+//! Windows of constant length: `Σr [a <= r <= a + c] · x(r)`, such as a sum over neighbours, takes `c + 1` trips from a on,
+//! not all trips of r.
 
 use crate::lower::fold::both;
 use crate::lower::live;
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use tinyspec_ir::affine::{Affine, Domain, less};
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
-/// The Reduce over as many trips as the conditions leave of one of its Ranges.
+/// The Reduce with one of its Ranges narrowed to the trips that the conditions leave.
 ///
 /// # Errors
 /// When the kernel is not in range form.
@@ -20,7 +20,7 @@ pub(super) fn narrowed(graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>
     for range in ranges {
         let (Some(trips), &Arg::Range { axis, .. }) = (live::trips(graph, range), graph.arg(range)) else { continue };
         let domain = Domain::of(graph, range, constraints(&terms.conditions));
-        // What leaves more than half of the trips is not worth the gate.
+        // A window of more than half of the trips is not worth the gate.
         let windows = domain.windows().filter(|window| (1..=trips / 2).contains(&window.count));
         let Some(window) = windows.min_by_key(|window| window.count) else { continue };
         let (count, fresh) = (graph.index(window.count), live::next_range_id(graph, graph.nodes()));

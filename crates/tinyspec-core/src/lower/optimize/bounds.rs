@@ -9,7 +9,7 @@ use tinyspec_ir::ops::arithmetic::negated;
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{Arg, Builder, Const, Graph, NodeId, Op, Result};
 
-/// Is a power with a bound cheaper? Not where one instruction scales by any 2^n.
+/// Whether a power with a bound is cheaper. It is not where one instruction scales by any 2^n.
 pub(super) fn are_used(target: &Target) -> bool {
     !target.is_native(Op::Exp2) && !target.instructions.contains(&Instruction::Scale)
 }
@@ -41,7 +41,7 @@ pub(in super::super) fn write(graph: &mut Graph, sink: NodeId, target: &Target) 
     Ok(substitute(graph, &[sink], &bounded)?[0])
 }
 
-/// A number that is not above 0, with this said in a way that Select reads.
+/// A number that is not above 0, with this bound in a form that Select recognises.
 pub(super) fn at_most_zero(graph: &mut Graph, value: NodeId) -> Result<NodeId> {
     let zero = graph.constant(Const::float(graph.dtype(value), 0.0));
     let above = graph.alu(Op::CmpLt, &[zero, value])?;
@@ -52,7 +52,7 @@ fn is_positive(graph: &Graph, node: NodeId) -> bool {
     graph.as_const(node).and_then(Const::as_float).is_some_and(|value| value > 0.0)
 }
 
-/// Is it `x - m`, where m is the greatest of numbers of which x is one?
+/// Whether it is `x - m`, where m is the maximum of values that include x.
 fn is_from_greatest(graph: &Graph, node: NodeId) -> bool {
     let (Op::Add, &[a, b]) = (graph.op(node), graph.sources(node)) else { return false };
     [(a, b), (b, a)].into_iter().any(|(x, minus)| {
@@ -62,7 +62,7 @@ fn is_from_greatest(graph: &Graph, node: NodeId) -> bool {
     })
 }
 
-/// Is `x` a term of the Reduce: the same expression, with other Ranges of as many trips?
+/// Whether `x` is a term of the Reduce: the same expression, with other Ranges of as many trips.
 fn is_one_of(graph: &Graph, x: NodeId, reduce: NodeId) -> bool {
     let Some((&term, ranges)) = graph.sources(reduce).split_first() else { return false };
     let mut same: FxHashMap<NodeId, NodeId> = FxHashMap::default();

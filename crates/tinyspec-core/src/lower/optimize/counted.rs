@@ -28,7 +28,7 @@ pub(super) fn counted(graph: &mut Graph, node: NodeId) -> Result<Option<NodeId>>
         let dtype = graph.dtype(value);
         let factor = graph.add(Op::Cast, &[count], Arg::DType(dtype))?;
         let product = elementwise(graph, Op::Mul, &[value, factor], Arg::None)?;
-        // 0 times what is not finite would be a nan.
+        // 0 times an infinity or nan would be a nan.
         let none = graph.index(0);
         let is_any = elementwise(graph, Op::CmpLt, &[none, count], Arg::None)?;
         let product = under(graph, Op::Add, product, Some(is_any))?;

@@ -27,7 +27,7 @@ pub(crate) const VISITS: f64 = 60_000.0;
 /// The same per nanosecond that a run may save: a descent takes at most as long as a hundred runs save.
 const VISITS_PER_NANOSECOND: f64 = 0.6;
 
-/// The schedule that the model prefers, if it prefers another one clearly.
+/// The schedule that the model clearly prefers, else `ops`.
 pub(super) fn improve(scheduler: &Scheduler, ops: Vec<OptOp>) -> Vec<OptOp> {
     // The model does not cover workgroups.
     if scheduler.target().workgroups.is_some() {
@@ -88,12 +88,13 @@ pub(crate) fn descend(scheduler: &Scheduler, start: Vec<OptOp>, most_visits: f64
     Some((scheduler.estimate(&best.space).nanoseconds(), best.ops))
 }
 
-/// What a descent minimises: nanoseconds, weighted by code size, since large bodies compile slowly and crowd the instruction caches.
+/// The objective of a descent: nanoseconds, weighted by code size, since large bodies compile slowly and crowd the instruction
+/// caches.
 fn score(estimate: &Estimate) -> f64 {
     estimate.nanoseconds() * (1.0 + estimate.code / CROWDED)
 }
 
-/// Is the tile as large as a vector?
+/// Whether the register tile has at least as many elements as a vector.
 fn has_vectors(scheduler: &Scheduler, space: &Space) -> bool {
     let tile = space.axes.iter().filter(|axis| axis.is_tile()).map(|axis| axis.trips.unwrap_or(1));
     tile.fold(1, i64::saturating_mul) >= scheduler.lanes()

@@ -1,4 +1,4 @@
-//! What Optimize knows of a kernel: its loop nests, reductions, and the index of every access in normal form.
+//! The analysis of a kernel by Optimize: its loop nests, reductions, and the index of every access in normal form.
 
 use super::packed_dot::{self, Product};
 use super::partition;
@@ -9,24 +9,24 @@ use smallvec::SmallVec;
 use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{Arg, Builder, DType, Error, ErrorKind, Graph, NodeId, Op, Result};
 
-/// A kernel in range form, looked at once.
+/// The analysis of a kernel in range form.
 #[derive(Clone)]
 pub struct Kernel {
     /// The root.
     pub sink: NodeId,
     /// All nodes, sources before users.
     pub order: Vec<NodeId>,
-    /// One a source of the Sink.
+    /// One per source of the Sink.
     pub nests: Vec<Nest>,
     /// All Reduces, inner ones first.
     pub reductions: Vec<Reduction>,
     /// Every Load from and Store to memory.
     pub accesses: Vec<Access>,
-    /// Values that one loop leaves for another.
+    /// Values that one loop can leave for another.
     pub recomputed: Vec<Recomputed>,
     /// Maxima that may lose a nan.
     pub without_nans: Vec<NodeId>,
-    /// What its sum is of, if words of two terms can be multiplied.
+    /// The product in its sum, if packed words can be multiplied.
     pub product: Option<Product>,
     pub(crate) live: Live,
     /// Normal form of every index scalar.
@@ -36,7 +36,7 @@ pub struct Kernel {
 /// Output loops around Stores.
 #[derive(Clone)]
 pub struct Nest {
-    /// What the loops are around: a Store, or a Group of them.
+    /// The body of the loops: a Store, or a Group of them.
     pub body: NodeId,
     /// The loops, outer ones first.
     pub ranges: Vec<NodeId>,
@@ -63,20 +63,20 @@ pub struct Reduction {
     pub ranges: SmallVec<[NodeId; 2]>,
     /// Ranges that its result depends on.
     pub outer: RangeSet,
-    /// The place in the output along whose Ranges it grows term by term, so that its value is carried from trip to trip.
+    /// The position in the output along whose Ranges it grows term by term, so that its value is loop-carried.
     pub(crate) carried: Option<Affine>,
     /// How conditions mask off many of its terms, unless it is carried.
     pub(crate) bounded: Option<Bounded>,
 }
 
-/// A Range of a Reduce for many of whose trips conditions on indices mask off the terms.
+/// A Range of a Reduce in many of whose trips conditions on indices mask off the terms.
 #[derive(Clone)]
 pub(crate) struct Bounded {
     /// The Range.
     pub range: NodeId,
-    /// Ranges that the terms depend on, but not what is left of the masked-off ones.
+    /// Ranges that the terms depend on, but not the remaining values of masked-off terms.
     pub shared: RangeSet,
-    /// Nothing is left of the masked-off terms.
+    /// Whether nothing remains of the masked-off terms.
     pub is_rest_empty: bool,
 }
 
@@ -99,7 +99,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Do Ranges alone decide, linearly, where it is?
+    /// Whether its index is affine in Ranges alone.
     pub(crate) fn is_regular(&self, graph: &Graph) -> bool {
         self.index.atoms().all(|atom| graph.op(atom) == Op::Range)
     }

@@ -1,9 +1,9 @@
-//! LOCAL buffers, and the order of what happens to them.
+//! LOCAL buffers, and the order of their accesses.
 
 use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{AddrSpace, Arg, Builder, DType, Dim, Graph, NodeId, Op, Result};
 
-/// A LOCAL buffer after all that has happened to it so far.
+/// A LOCAL buffer after all effects on it so far.
 #[derive(Clone, Copy)]
 pub(super) struct Local {
     buffer: NodeId,

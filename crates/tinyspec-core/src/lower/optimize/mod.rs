@@ -94,7 +94,7 @@ impl<'t> Scheduler<'t> {
         Scheduler::observed(graph, sink, target, &mut |_, _, _| {})
     }
 
-    /// As [`Scheduler::new`]; `observe` sees what the passes before the schedule leave.
+    /// As [`Scheduler::new`]; `observe` sees the output of the passes before the schedule.
     ///
     /// # Errors
     /// When it is not in range form.
@@ -129,7 +129,7 @@ impl<'t> Scheduler<'t> {
         Ok(Scheduler { graph, kernel, whole, online: None, scattered: None, target })
     }
 
-    /// What is known of the kernel.
+    /// The analysis of the kernel.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
     }
@@ -176,8 +176,8 @@ impl<'t> Scheduler<'t> {
         Ok(space)
     }
 
-    /// As [`Scheduler::space`], with the outermost loop shared among the threads where that can be and no op does it; the
-    /// ops with that one.
+    /// As [`Scheduler::space`], with the outermost loop shared among the threads where that is possible and no op does
+    /// it; the ops including that one.
     ///
     /// # Errors
     /// When an op does not fit the axes it finds.
@@ -189,7 +189,7 @@ impl<'t> Scheduler<'t> {
         Ok((ops, space))
     }
 
-    /// What the kernel would cost with these axes.
+    /// The estimated cost of the kernel with these axes.
     pub fn estimate(&self, space: &Space) -> Estimate {
         match (space.own_loops, &self.online, self.scattered) {
             (Some(OwnLoops::Blocks(blocking)), Some(online), _) => online.estimate(blocking, self.target),
@@ -201,7 +201,7 @@ impl<'t> Scheduler<'t> {
         }
     }
 
-    /// Do Ranges alone decide, linearly, where the kernel reads and writes?
+    /// Whether all accesses of the kernel are affine in Ranges alone.
     fn is_regular(&self) -> bool {
         self.kernel.accesses.iter().all(|access| access.is_regular(&self.graph))
     }
@@ -226,7 +226,7 @@ impl<'t> Scheduler<'t> {
         Ok((graph, sink))
     }
 
-    /// The kernel over these axes, and those that copy for it.
+    /// The kernel over these axes, and the kernels that make its copies.
     ///
     /// # Errors
     /// When it is not in range form.

@@ -13,7 +13,7 @@ pub(crate) struct Candidate {
 pub(crate) fn neighbours(scheduler: &Scheduler, ops: &[OptOp]) -> Vec<Candidate> {
     let mut lists: Vec<Vec<OptOp>> = Vec::new();
     let is_alone = ops.iter().any(|op| op.order() == Order::Alone);
-    // What changes axes comes before what fixes them.
+    // Ops that change axes come before those that fix them.
     let (before, behind) = ops.split_at(ops.iter().position(|op| op.order() == Order::FixesAxes).unwrap_or(ops.len()));
     if let Some(space) = scheduler.space(before).ok().filter(|_| !is_alone) {
         lists.extend(additions(scheduler, &space).map(|more| [before, &more, behind].concat()));
@@ -33,7 +33,7 @@ pub(crate) fn neighbours(scheduler: &Scheduler, ops: &[OptOp]) -> Vec<Candidate>
     lists.into_iter().filter_map(|ops| candidate(scheduler, ops)).collect()
 }
 
-/// The schedules in which the axis that the threads share is split or padded first; only what is left of it is shared.
+/// The schedules in which the axis that the threads share is split or padded first; only the remaining loop is shared.
 fn with_shared_split(scheduler: &Scheduler, ops: &[OptOp]) -> Option<Vec<Vec<OptOp>>> {
     let (position, shared) = ops.iter().enumerate().find_map(|(position, op)| match op {
         OptOp::Split(Split { axis, target, .. }) if target.is_parallel() => Some((position, *axis)),

@@ -1,6 +1,7 @@
-//! Maxima that may lose a nan, since all that is made of them is nan anyway: a softmax subtracts the greatest of a row,
-//! and divides by a sum that has the nan for a term. To look for nans takes longer than the maximum itself. Most
-//! processors' maximum also takes one zero for the other, which nobody tells if only powers are made of it.
+//! Maxima that need not propagate nans, since everything computed from them is nan anyway: a softmax subtracts the
+//! maximum of a row, and divides by a sum with the nan as a term. Testing for nans takes longer than the maximum
+//! itself. Most processors' maximum also does not order -0 and +0, which is unobservable if only powers are computed
+//! from it.
 
 use super::kernel::Kernel;
 use crate::lower::fold::identity;
@@ -10,7 +11,7 @@ use tinyspec_ir::instruction::Instruction;
 use tinyspec_ir::rewrite::substitute;
 use tinyspec_ir::{Arg, Builder, Const, DType, Graph, NodeId, Op, Result};
 
-/// The Reduces of a kernel that need no nan, where the target has a maximum that loses them.
+/// The Reduce-Max nodes of a kernel that need not propagate nans.
 pub(super) fn find(graph: &mut Graph, kernel: &Kernel, target: &Target) -> Result<Vec<NodeId>> {
     let mut found = Vec::new();
     for reduction in &kernel.reductions {
@@ -30,18 +31,18 @@ pub(super) fn find(graph: &mut Graph, kernel: &Kernel, target: &Target) -> Resul
     Ok(found)
 }
 
-/// Has the target a maximum to which -0 is less than +0?
+/// Whether the target has a maximum that orders -0 before +0.
 fn knows_zeros(target: &Target) -> bool {
     target.instructions.contains(&Instruction::Greater)
 }
 
-/// May a maximum lose nans here, where whatever else is made of `value` is nan?
+/// Whether a maximum may drop nans here, given that everything else computed from `value` is nan.
 pub(super) fn may_drop(graph: &Graph, order: &[NodeId], value: NodeId, target: &Target) -> bool {
     knows_zeros(target) || is_blind(graph, order, value)
 }
 
-/// A number that is no nan: what [`find`] lets a Reduce-Max take in the place of its value. Where the target's maximum takes
-/// one zero for the other, the number is not -0 either.
+/// The value with nans replaced, as the operand of a Reduce-Max that [`find`] returns. Where the target's maximum does not
+/// order -0 and +0, the result is not -0 either.
 pub(super) fn dropped(graph: &mut Graph, value: NodeId, target: &Target) -> Result<NodeId> {
     let is_nan = graph.add(Op::CmpNe, &[value, value], Arg::None)?;
     let least = identity(graph, Op::Max, graph.dtype(value));
@@ -53,7 +54,7 @@ pub(super) fn dropped(graph: &mut Graph, value: NodeId, target: &Target) -> Resu
     graph.alu(Op::Add, &[number, zero])
 }
 
-/// Does nobody tell which zero the value is? Sums and products hand it on, to a power or a comparison.
+/// Whether the sign of a zero value is unobservable. Sums and products pass it on, to a power or a comparison.
 fn is_blind(graph: &Graph, order: &[NodeId], value: NodeId) -> bool {
     let mut zeros: FxHashSet<NodeId> = FxHashSet::from_iter([value]);
     order.iter().all(|node| {
@@ -68,8 +69,8 @@ fn is_blind(graph: &Graph, order: &[NodeId], value: NodeId) -> bool {
     })
 }
 
-/// What is nan if one of the values is that the maximum is of: sums over as many trips that have all of them for
-/// terms, and what is made of such sums.
+/// Values that are nan if any operand of the maximum is: sums over as many trips whose terms propagate the nans of
+/// these operands, and values that propagate those of such sums.
 fn certain(graph: &mut Graph, kernel: &Kernel, (maximum, range): (NodeId, NodeId)) -> Result<FxHashSet<NodeId>> {
     let mut certain = FxHashSet::default();
     let value = graph.source(maximum, 0);
@@ -88,7 +89,7 @@ fn certain(graph: &mut Graph, kernel: &Kernel, (maximum, range): (NodeId, NodeId
     Ok(if certain.is_empty() { certain } else { carriers(graph, kernel, certain) })
 }
 
-/// With `nans` all that is nan where one of them is.
+/// `nans`, and all values that are nan where one of them is.
 fn carriers(graph: &Graph, kernel: &Kernel, mut nans: FxHashSet<NodeId>) -> FxHashSet<NodeId> {
     for &node in &kernel.order {
         let is_nan = |source: &NodeId| nans.contains(source);
@@ -107,12 +108,12 @@ fn carriers(graph: &Graph, kernel: &Kernel, mut nans: FxHashSet<NodeId>) -> FxHa
     nans
 }
 
-/// Is what is chosen by a comparison with itself chosen where it is nan?
+/// Whether a Where chooses its last source if that is nan: its condition compares that source.
 fn is_bound(graph: &Graph, sources: &[NodeId]) -> bool {
     graph.op(sources[0]) == Op::CmpLt && graph.sources(sources[0]).contains(&sources[2])
 }
 
-/// Does all that is made of the value go through what is `certain`, before it is stored or chooses a place?
+/// Whether everything computed from the value passes through a `certain` node before it is stored or used as an index.
 fn is_covered(graph: &Graph, kernel: &Kernel, value: NodeId, certain: &FxHashSet<NodeId>) -> bool {
     let mut made: FxHashSet<NodeId> = FxHashSet::from_iter([value]);
     kernel.order.iter().all(|node| {

@@ -1,14 +1,14 @@
 //! Sums over a matrix that is itself a product, block by block, so that the matrix is never in memory: attention, and
 //! its gradients.
 //!
-//! The matrix of scores `S[i, j] = Σh q[i, h] · k[j, h]` is as large as the lengths of the queries and the keys
-//! together. Whatever sums over j is computed for a strip of i at a time: a loop over blocks of j makes a block of scores
-//! in LOCAL memory, as a register tile of rows j and lanes i, and adds what follows from it to the sums of the strip.
+//! The matrix of scores `S[i, j] = Σh q[i, h] · k[j, h]` is as large as the lengths of the queries and the keys together.
+//! Every sum over j is computed for a strip of i at a time: a loop over blocks of j makes a block of scores in LOCAL
+//! memory, as a register tile of rows j and lanes i, and adds its terms to the sums of the strip.
 //!
 //! Terms that rescale with the greatest of the same j, `exp2(c · (S[i, j] - max S[i, ·]))`, need no loop before theirs:
-//! the greatest so far, m, takes its place, and where a block raises it, what was summed is multiplied by
-//! `exp2(c · (m_before - m))`. This is the rule `online`; it only reorders Reduces (and divides their sum rather than
-//! each of its terms). A row in which all scores are -inf sums up to 0.
+//! the running maximum, m, takes its place, and where a block raises it, the sums so far are multiplied by
+//! `exp2(c · (m_before - m))`. This is the rule `online`; it only reorders Reduces (and divides their sum rather than each of its
+//! terms). A row in which all scores are -inf sums up to 0.
 //!
 //! Blocks in which gates hide all scores of a strip, as causal attention does, are left out (loop partitioning): their terms are
 //! 0 times a weight, and depend on no lane.
@@ -48,12 +48,12 @@ impl Online {
         Ok(Some(Online { graph: graph.clone(), form, lengths }))
     }
 
-    /// What blocks have to fit.
+    /// The axis lengths that blocks have to fit.
     pub fn lengths(&self) -> &Lengths {
         &self.lengths
     }
 
-    /// What the kernel would cost in such blocks.
+    /// The estimated cost of the kernel in such blocks.
     pub fn estimate(&self, blocking: Blocking, target: &Target) -> Estimate {
         cost::estimate(&self.form, &self.lengths, blocking, target)
     }

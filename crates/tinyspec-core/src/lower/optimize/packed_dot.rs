@@ -19,17 +19,17 @@ pub struct Product {
     pub casts: [NodeId; 2],
     /// Ranges along which consecutive trips may be packed into a word.
     pub ranges: SmallVec<[NodeId; 2]>,
-    /// What words may hold, as [`tinyspec_ir::words`] lists it, the shortest numbers first.
+    /// The element dtypes that words may hold, as [`tinyspec_ir::words`] lists them, narrowest first.
     pub numbers: &'static [DType],
 }
 
 impl Product {
-    /// What words hold that the target has an instruction for, if it has one for any.
+    /// The narrowest element dtype that the target has an instruction for, if any.
     pub fn on(&self, target: &Target) -> Option<DType> {
         self.numbers.iter().copied().find(|&numbers| target.has_tensor_core(numbers))
     }
 
-    /// A part of the product that the words replace.
+    /// Whether a node is a part of the product that the words replace.
     pub(super) fn covers(&self, node: NodeId) -> bool {
         self.loads.contains(&node) || self.casts.contains(&node)
     }
@@ -59,7 +59,7 @@ pub(in super::super) fn as_written(graph: &mut Graph, sink: NodeId) -> Result<No
     Ok(new[&sink])
 }
 
-/// The product that the kernel's only sum is of.
+/// The product that the kernel's only sum adds up.
 pub(super) fn find(graph: &Graph, kernel: &Kernel) -> Option<Product> {
     let [reduction] = kernel.reductions.as_slice() else { return None };
     let Arg::Reduce { op: Op::Add, .. } = graph.arg(reduction.node) else { return None };

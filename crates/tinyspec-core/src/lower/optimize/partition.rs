@@ -106,15 +106,15 @@ impl Tiles {
         Ok(Tiles { live, together })
     }
 
-    /// Is a value invariant in the innermost loop around a Reduce?
+    /// Whether a value is invariant in the innermost loop around a Reduce.
     fn is_shared(&self, graph: &Graph, reduce: NodeId, value: NodeId) -> Result<bool> {
         let innermost = self.live.members(self.live.of(reduce) & !self.together).last();
         let own = depends(graph, value, &self.live)?;
         Ok(innermost.is_some_and(|range| own & self.live.bit(range) == 0))
     }
 
-    /// Does a value need only elementwise ops and Loads in each trip of a loop, no other Reduce and no effect, such as a copy on first
-    /// use?
+    /// Whether a value needs only elementwise ops and Loads in each trip of a loop, no other Reduce and no effect, such as a copy on
+    /// first use.
     fn is_plain(&self, graph: &Graph, value: NodeId, range: NodeId) -> bool {
         let is_plain = |op: Op| op.is_elementwise() || matches!(op, Op::Range | Op::Index | Op::Load);
         let mut order = graph.reachable(&[value]).into_iter();
@@ -231,7 +231,7 @@ impl Candidates {
     }
 }
 
-/// The trips of a loop in which some gates may be open, and what is computed beyond either bound.
+/// The trips of a loop in which some gates may be open, and the values computed beyond either bound.
 pub(super) struct Bounds<T> {
     trips: i64,
     pub low: Option<(Bound, T)>,
@@ -271,7 +271,7 @@ impl<T> Bounds<T> {
     }
 }
 
-/// A loop of a Reduce with its bounds, and what is left of the terms beyond either, if anything.
+/// A loop of a Reduce with its bounds, and the remaining terms beyond either, if any.
 struct Split {
     range: NodeId,
     bounds: Bounds<Option<NodeId>>,
@@ -429,7 +429,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Is a float 0 or a nan whatever is loaded, as `0 · x` and `exp2(x - inf)` are?
+/// Whether a float is 0 or a nan for all loaded values, as `0 · x` and `exp2(x - inf)` are.
 pub(super) fn is_zero_or_nan(graph: &Graph, value: NodeId) -> bool {
     // The only value, apart from nans, that a node can have.
     let mut known: FxHashMap<NodeId, f64> = FxHashMap::default();

@@ -103,17 +103,17 @@ struct Rebuild<'k> {
     next_local: u32,
     /// Params of the kernel.
     params: u32,
-    /// Filled LOCAL Buffers that copy kernels shall fill instead.
+    /// Filled LOCAL Buffers that separate copy kernels fill instead.
     copied_before: Vec<NodeId>,
-    /// The reads of copies of what was read under a gate.
+    /// The Loads from copies of gated Loads.
     masked: Copied,
-    /// Nodes that were looked at.
+    /// Nodes that were visited.
     done: Vec<bool>,
     /// The element of a packed word that is being built: an offset along the range that is packed.
     part: i64,
-    /// What biasing the factors adds to each term of the kernel's only sum; subtracted from the result.
+    /// The amount that biased factors add to each term of the kernel's only sum; subtracted from the result.
     excess: Option<NodeId>,
-    /// Threads of a workgroup share LOCAL memory.
+    /// Whether threads of a workgroup share LOCAL memory.
     shares: bool,
     target: &'k Target,
     accesses: FxHashMap<NodeId, &'k Access>,

@@ -80,7 +80,7 @@ fn relate(graph: &Graph, kernel: &Kernel, repeats: &mut [Recomputed]) {
     }
 }
 
-/// All that the loop over `range` needs: what its Reduces are made of, and what the loops of those are made of.
+/// All nodes that the loop over `range` needs: those below its Reduces, and those that the loops among these need.
 fn needed(graph: &Graph, kernel: &Kernel, range: NodeId) -> Vec<NodeId> {
     let mut loops = vec![range];
     loop {
@@ -97,8 +97,8 @@ fn needed(graph: &Graph, kernel: &Kernel, range: NodeId) -> Vec<NodeId> {
     }
 }
 
-/// The last of the values `below` that is there once more with another Range in the place of its own, and is expensive or made
-/// of what is.
+/// The last of the values `below` that occurs again with another Range in place of its own, and is expensive or computed from
+/// an expensive value.
 fn repeated(
     graph: &mut Graph,
     kernel: &Kernel,

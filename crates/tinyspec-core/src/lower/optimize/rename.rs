@@ -55,14 +55,14 @@ fn round(graph: &mut Graph, sink: NodeId) -> Result<Option<NodeId>> {
 /// Loops, as a set of their numbers.
 type LoopSet = u128;
 
-/// Reduces that one loop makes.
+/// Reduces that one loop computes.
 struct Loop {
     ranges: SmallVec<[NodeId; 4]>,
     /// Ranges around it.
     outer: RangeSet,
-    /// Loops that are over before this one starts.
+    /// Loops that end before this one starts.
     before: LoopSet,
-    /// Another loop has these Ranges.
+    /// Whether another loop has these Ranges.
     is_renamed: bool,
 }
 
@@ -73,7 +73,7 @@ struct Loops {
 }
 
 impl Loops {
-    /// Each Reduce joins the first loop over its Ranges that need not be over before it starts.
+    /// Each Reduce joins the first loop over its Ranges that need not end before it starts.
     fn of(graph: &Graph, order: &[NodeId], live: &Live) -> Result<Loops> {
         let mut loops = Loops { all: Vec::new(), of: FxHashMap::default() };
         let mut below: Vec<LoopSet> = vec![0; graph.len()];
@@ -104,7 +104,7 @@ impl Loops {
                 loops.all.push(Loop { ranges: ranges.into(), outer, before: 0, is_renamed: taken & own != 0 });
                 taken |= own;
             }
-            // What waits for this loop waits for those before it.
+            // Loops that wait for this loop also wait for those before it.
             for (other, own) in loops.all.iter_mut().enumerate() {
                 if other == number || own.before >> number & 1 == 1 {
                     own.before |= before;

@@ -43,7 +43,7 @@ fn find(graph: &Graph, sink: NodeId) -> Option<(NodeId, i64)> {
     loops.find_map(|range| Some((range, trips(graph, range)?)).filter(|_| is_backwards(range)))
 }
 
-/// Does a condition compare the Range with that of a Reduce, as in a running sum, which is carried from trip to trip?
+/// Whether a condition compares the Range with that of a Reduce, as in a running sum, which is loop-carried.
 fn carries(graph: &Graph, order: &[NodeId], range: NodeId) -> bool {
     let is_reduced = |node: &NodeId| matches!(graph.arg(*node), Arg::Range { axis: AxisType::Reduce, .. });
     let mut compared = order.iter().filter(|&&node| matches!(graph.op(node), Op::CmpLt | Op::CmpNe));

@@ -89,7 +89,7 @@ struct Scatter {
     /// Where the element goes, in terms of the ranges of the output.
     position: NodeId,
     ranges: Vec<NodeId>,
-    /// Which of them the numbers decide, and what it is instead.
+    /// The position of the range that data determine, and its replacement.
     place: usize,
     chosen: Root,
     reduced: SmallVec<[NodeId; 2]>,
@@ -116,7 +116,7 @@ impl Scatter {
                     continue;
                 }
                 let value = terms.emit(graph, op, &[number])?;
-                // What else is reduced inside would be computed again for every term.
+                // Another Reduce inside would be computed again for every term.
                 if graph.reachable(&[value]).iter().any(|&node| graph.op(node) == Op::Reduce) {
                     continue;
                 }
@@ -134,11 +134,11 @@ impl Scatter {
             let length = live::trips(graph, range).unwrap_or(1) / parts;
             let part = new_range(graph, parts, AxisType::Thread)?;
             outermost = Some(part);
-            // Where a part begins; its inside is a loop of its own in either nest.
+            // The start of a part; each nest has its own loop over the inside.
             let start = Affine::atom(part).scale(length).emit(graph)?;
             common.insert(range, (start, length));
         }
-        // Everything begins with nothing.
+        // Every element starts as the identity of the Reduce.
         let (first, loops) = self.copies(graph, &common, &self.ranges)?;
         let position = substitute(graph, &[self.position], &first)?[0];
         let place = graph.add(Op::Index, &[self.buffer, position], Arg::None)?;
@@ -167,8 +167,8 @@ impl Scatter {
         closed(graph, update, outermost.as_slice()).map(Some)
     }
 
-    /// The loops around a term. Rows are outside, so that what goes to a row meets in the cache, unless neighbours in what
-    /// is read are of different rows.
+    /// The loops around a term. Rows are outside, so that the terms of a row meet in the cache, unless adjacent elements
+    /// read belong to different rows.
     fn order(&self, graph: &Graph) -> Vec<NodeId> {
         let roots: Vec<NodeId> = self.chosen.trip.atoms().chain([self.value]).collect();
         let reads = graph.reachable(&roots).into_iter().filter(|&node| graph.op(node) == Op::Load);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Arg, AxisType, Graph, NodeId, Op};
 
-/// Elements of a register tile beyond which no machine has a use for it, and its code no end.
+/// The most elements of a register tile: larger ones are useful on no machine, and their code would be enormous.
 pub(super) const LARGEST_TILE: i64 = 1 << 14;
 
 /// An original range.
@@ -23,9 +23,9 @@ pub(crate) struct Origin {
     pub range: NodeId,
     /// Its trips, together with those of the ranges merged into it.
     pub trips: Option<i64>,
-    /// The schedule runs beyond its bound: gate what depends on it.
+    /// Whether the schedule runs beyond its bound, so that dependent values need a gate.
     pub padded: bool,
-    /// Merged into its inner neighbour, and 0 by itself.
+    /// Whether it is merged into its inner neighbour, and 0 by itself.
     pub merged: bool,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Packing {
     pub slot: u32,
     /// The loop inside which it is copied; `None` for the root of the kernel.
     pub at: Option<AxisName>,
-    /// Who copies it.
+    /// The code that makes the copy.
     pub by: Copier,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Packing {
 pub(crate) enum OwnLoops {
     /// Online-softmax tiling.
     Blocks(Blocking),
-    /// A loop over the terms of sums at places that data name.
+    /// A loop over the terms of sums at data-dependent positions.
     Scatter,
 }
 
@@ -67,7 +67,7 @@ pub struct Space {
     pub(crate) origins: Vec<Origin>,
     /// The values in LOCAL memory.
     pub(crate) staged: Vec<Stage>,
-    /// The original range of which several trips make a word.
+    /// The original range along which several trips are packed into a word.
     pub(crate) words: Option<usize>,
     /// The loop that is software-pipelined.
     pub(crate) pipelined: Option<usize>,
@@ -75,16 +75,16 @@ pub struct Space {
     pub(crate) partitioned: Option<usize>,
     /// Loops in place of the axes.
     pub(crate) own_loops: Option<OwnLoops>,
-    /// Stores bypass the caches.
+    /// Whether stores bypass the caches.
     pub(crate) nontemporal: bool,
-    /// Neither LOCAL memory nor workgroups of several threads.
+    /// Whether LOCAL memory and workgroups of several threads are excluded.
     pub(super) no_locals: bool,
-    /// What the kernel is, whatever the schedule.
+    /// Facts about the kernel, independent of the schedule.
     pub(super) facts: Arc<Facts>,
 }
 
 impl Space {
-    /// The axes of a kernel without a schedule. `lengths` are what online-softmax tiling needs to know, where the kernel has that form.
+    /// The axes of a kernel without a schedule. `lengths` are the axis lengths for online-softmax tiling, if the kernel has that form.
     pub(crate) fn new(
         graph: &Graph,
         kernel: &Kernel,
@@ -145,7 +145,7 @@ impl Space {
         }
     }
 
-    /// Does the schedule write all loops itself?
+    /// Whether the schedule writes all loops itself.
     pub(crate) fn has_own_loops(&self) -> bool {
         self.own_loops.is_some()
     }
@@ -172,7 +172,7 @@ impl Space {
         self.packings().find(|packing| packing.slot == slot)
     }
 
-    /// The same axes, but each thread copies for itself what a copy kernel would.
+    /// The same axes, but each thread makes for itself the copies that a copy kernel would make.
     pub(super) fn without_copies_before(&self) -> Space {
         let mut space = self.clone();
         for stage in &mut space.staged {
@@ -199,12 +199,12 @@ impl Space {
         })
     }
 
-    /// Does anything go through LOCAL memory?
+    /// Whether any value goes through LOCAL memory.
     fn uses_locals(&self) -> bool {
         !self.staged.is_empty()
     }
 
-    /// May this repeated value be kept beside those that are?
+    /// Whether this repeated value may be kept in addition to those that are.
     pub(super) fn may_keep(&self, repeat: usize) -> bool {
         let repeats = &self.facts.repeats;
         let Some(&(_, overlaps)) = repeats.get(repeat) else { return false };
@@ -257,18 +257,18 @@ impl Space {
         axis.kind == AxisType::Upcast && axis.stride == 1 && self.facts.contiguous.contains(&axis.origin)
     }
 
-    /// Can a loop over terms be around a loop over results? The results of a trip are in memory then.
+    /// Whether a loop over terms can be around a loop over results. The results of a trip are in memory then.
     pub(crate) fn can_sum_rows(&self) -> bool {
         let Facts { alike, carries, .. } = *self.facts;
         alike && !carries && !self.uses_locals() && self.words.is_none() && self.pipelined.is_none()
     }
 
-    /// Refuses what cannot follow once a loop over terms is around one over results.
+    /// Refuses transforms that cannot follow once a loop over terms is around one over results.
     pub(super) fn no_sums_of_rows(&self) -> Result<(), Refusal> {
         if self.sums_rows() { Err(Refusal::AroundResults) } else { Ok(()) }
     }
 
-    /// A loop over terms is around one over results.
+    /// Whether a loop over terms is around one over results.
     pub(super) fn sums_rows(&self) -> bool {
         let first = self.axes.iter().position(|axis| axis.kind == AxisType::Reduce);
         let last = self.axes.iter().rposition(|axis| axis.kind == AxisType::Loop);
@@ -280,7 +280,7 @@ impl Space {
         self.origins.iter().position(|origin| origin.range == range)
     }
 
-    /// Every axis is as it was, but for their order.
+    /// Whether every axis is unchanged, except for their order.
     pub(super) fn is_whole(&self) -> bool {
         let is_whole = |axis: &Axis| axis.stride == 1 && axis.trips == self.origins[axis.origin].trips;
         self.axes.iter().all(is_whole) && !self.uses_locals() && !self.no_locals && !self.nontemporal
@@ -323,7 +323,7 @@ impl Space {
         (0..self.axes.len()).filter(|&axis| is_loop(&self.axes[axis])).collect()
     }
 
-    /// What holds between any two ops.
+    /// Checks the constraints between any two ops.
     pub(super) fn check(&self) -> Result<(), Refusal> {
         let is_local = |axis: &Axis| axis.kind.is_within_workgroup();
         if self.staged.contains(&Stage::Sums) && self.epilogue().is_none() {
@@ -342,7 +342,7 @@ impl Space {
         if self.facts.workgroups { self.check_workgroups() } else { self.check_threads() }
     }
 
-    /// With workgroups nothing is left for a CPU's threads.
+    /// With workgroups, no loop is shared among a CPU's threads.
     fn check_workgroups(&self) -> Result<(), Refusal> {
         if self.axes.iter().any(|axis| axis.kind == AxisType::Thread) { Err(Refusal::NoThreads) } else { Ok(()) }
     }

@@ -40,11 +40,11 @@ trait Transform: Sized + Into<OptOp> {
     const NAME: &'static str;
     /// Its operands in text, as messages and documentation show them.
     const OPERANDS: &'static str;
-    /// What it does, in a sentence.
+    /// Its effect, in a sentence.
     const EFFECT: &'static str;
-    /// What the axes that it finds must be like, in a sentence.
+    /// Its requirements on the axes that it is applied to, in a sentence.
     const REQUIRES: &'static str;
-    /// What stands before it and behind it in a schedule.
+    /// The constraint on its position in a schedule.
     const ORDER: Order = Order::Any;
 
     /// Reads the operands.
@@ -53,7 +53,7 @@ trait Transform: Sized + Into<OptOp> {
     /// Writes the operands.
     fn print(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 
-    /// Applies it to the axes, or says why it does not fit; what holds between any two transforms is checked afterwards.
+    /// Applies it to the axes, or says why it does not fit; the constraints between transforms are checked afterwards.
     fn apply(&self, space: &mut Space) -> Result<(), Refusal>;
 
     /// The ops that the search may add to a schedule which has led to these axes.
@@ -61,8 +61,8 @@ trait Transform: Sized + Into<OptOp> {
         Vec::new()
     }
 
-    /// What the search may put in its place, where the whole schedule leads to these axes; it may always leave it out, unless the
-    /// transform is a schedule by itself.
+    /// The transforms that the search may replace it with, where the whole schedule leads to these axes; it may always leave it
+    /// out, unless the transform is a schedule by itself.
     fn replacements(&self, _: &Space) -> Vec<Self> {
         Vec::new()
     }
@@ -93,9 +93,9 @@ pub struct TransformRow {
     pub name: &'static str,
     /// The operands in text.
     pub operands: &'static str,
-    /// What it does.
+    /// Its effect.
     pub effect: &'static str,
-    /// What it requires of the axes that it finds.
+    /// Its requirements on the axes that it is applied to.
     pub requires: &'static str,
     parse: fn(&[&str]) -> Option<OptOp>,
     additions: fn(&Scheduler, &Space) -> Vec<Vec<OptOp>>,
@@ -170,7 +170,7 @@ macro_rules! transforms {
                 }
             }
 
-            /// What the search may put in its place, where the whole schedule leads to these axes.
+            /// The ops that the search may replace it with, where the whole schedule leads to these axes.
             pub(super) fn replacements(&self, space: &Space) -> Vec<OptOp> {
                 match self {
                     $(OptOp::$transform(transform) => transform.replacements(space).into_iter().map(Into::into).collect(),)*
@@ -202,8 +202,8 @@ impl FromStr for OptOp {
 }
 
 impl Space {
-    /// Applies one op to the axes. What it accepts computes the same as before, on every device; what it refuses leaves the
-    /// axes as they were.
+    /// Applies one op to the axes. A kernel with an accepted op computes the same as before, on every device; a refused op
+    /// leaves the axes unchanged.
     ///
     /// # Errors
     /// When the op does not fit the axes: says why.
@@ -215,7 +215,7 @@ impl Space {
         Ok(())
     }
 
-    /// May a transform of this order follow?
+    /// Checks that a transform of this order may follow.
     fn admits(&self, order: Order) -> Result<(), Refusal> {
         match order {
             _ if self.has_own_loops() => Err(Refusal::AfterAlone),

@@ -7,7 +7,7 @@
 //! * `strided`: a congruence leaves every n-th trip (`congruences.rs`).
 //! * `narrowed`: a window that is as long everywhere takes as many trips (`bands.rs`).
 //!
-//! All only reorder a Reduce, or leave out what adds nothing.
+//! All only reorder a Reduce, or leave out terms that add nothing.
 
 use super::bands::narrowed;
 use super::congruences::strided;

@@ -1,4 +1,4 @@
-//! When a kernel uses its own memory: the accesses to LOCAL or REG Buffers, and the loops and conditions that they are in.
+//! Live ranges of a kernel's own memory: the accesses to LOCAL or REG Buffers, and the loops and conditions around them.
 
 use crate::lower::live::trips;
 use rustc_hash::FxHashMap;
@@ -35,7 +35,7 @@ pub(super) struct Lifetimes<'a> {
     scope_of: Vec<usize>,
     /// The positions of Barriers.
     barriers: Vec<usize>,
-    /// Several threads of a workgroup run the kernel.
+    /// Whether several threads of a workgroup run the kernel.
     is_concurrent: bool,
 }
 
@@ -99,7 +99,7 @@ impl<'a> Lifetimes<'a> {
         a
     }
 
-    /// What stands directly in a scope and contains a position: an instruction, or a scope from its beginning to its end.
+    /// The child of a scope that contains a position: an instruction, or an inner scope from its beginning to its end.
     pub fn part(&self, position: usize, home: usize) -> Span {
         let mut scope = self.scope_of[position];
         if scope == home {
@@ -111,13 +111,13 @@ impl<'a> Lifetimes<'a> {
         (self.scopes[scope].begin, self.scopes[scope].end)
     }
 
-    /// From the first of a buffer's accesses to the last, in whole parts of a scope.
+    /// The live range of a buffer, from its first access to its last, extended to whole children of a scope.
     pub fn span(&self, own: &Own, home: usize) -> Span {
         let (first, last) = (own.accesses[0], own.accesses[own.accesses.len() - 1]);
         (self.part(first, home).0, self.part(last, home).1)
     }
 
-    /// Whether no byte is needed for both buffers at once, and their threads wait for each other where one takes the other's place.
+    /// Whether the live ranges of both buffers are disjoint, and the threads synchronise where one buffer replaces the other.
     pub fn are_apart(&self, a: &Own, b: &Own) -> bool {
         let home = self.home(a.accesses.iter().chain(&b.accesses).copied());
         let (a_span, b_span) = (self.span(a, home), self.span(b, home));
@@ -157,7 +157,7 @@ impl<'a> Lifetimes<'a> {
         is_alone && self.fills(own.buffer, first, home)
     }
 
-    /// Whether the access at a position is a store whose index takes every value as the loops inside of a scope run, and all threads.
+    /// Whether the access at a position is a store that covers the whole buffer over the loops inside of a scope and all threads.
     fn fills(&self, buffer: NodeId, position: usize, home: usize) -> bool {
         let graph = self.graph;
         let node = self.list[position];

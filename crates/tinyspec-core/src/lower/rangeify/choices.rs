@@ -1,4 +1,4 @@
-//! Helpers for what lies between a Reduce and its data: casts, views, and conditions that select the terms.
+//! Helpers for the nodes between a Reduce and its data: casts, views, and conditions that select the terms.
 
 use super::movement::{count, sizes};
 use crate::lower::terms::vanishes;

@@ -174,7 +174,7 @@ fn tensors_of_part(graph: &Graph, sources: &[NodeId], read: Read) -> Option<usiz
     (sources.len() >= 2 * count).then_some(count)
 }
 
-/// What a stack of these tensors consists of.
+/// The parts of a stack of these tensors.
 fn stacked(graph: &Graph, sources: &[NodeId]) -> Option<Vec<Part>> {
     let first = *sources.first()?;
     let length = count(graph, first)?;
@@ -391,7 +391,7 @@ pub(super) struct Concats {
 }
 
 impl Concats {
-    /// Those that [`parted`] has left. What is an output has memory of its own.
+    /// Those that [`parted`] has left. An output has memory of its own.
     pub(super) fn find(graph: &Graph, live: &[NodeId], outputs: &[NodeId]) -> Concats {
         let mut concats = Concats::default();
         let reads = Reads::of(graph, live, outputs);

@@ -439,13 +439,13 @@ pub enum Reason {
     Full,
     /// An addition of or multiplication by a constant, such as the scaling of an exponent.
     Step,
-    /// Its Reduce is needed several times, so it is stored with what follows it.
+    /// Its Reduce is needed several times, so it is stored with the operations after it.
     AfterReduce,
     /// A view moves no data; the decision is about its source.
     View,
     /// It follows from the indices alone.
     Ramp,
-    /// It compares with what follows from them.
+    /// It compares with values that follow from the indices.
     Mask,
     /// Narrow numbers take less memory, and a kernel that reads them repeatedly packs them first.
     Widened,
@@ -540,11 +540,11 @@ fn widens(graph: &Graph, node: NodeId) -> bool {
 /// grow exponentially. A smaller excess makes up for costs that neither counts, such as lanes that short rows leave empty (measured).
 const OVERCOUNT: f64 = 4.0;
 
-/// How many more terms one sum may have than a sum of sums: windows of stride 2 leave out every other one, and zeros around an image are
-/// summed as well.
+/// How many times as many terms one sum may have as a sum of sums: windows of stride 2 leave out every other one, and zeros around an
+/// image are summed as well.
 const SLACK: f64 = 2.25;
 
-/// What recomputing a value in its consumers costs, beyond computing it once, and what storing it costs: operations.
+/// The costs, in operations, of recomputing a value in its consumers (beyond computing it once) and of storing it.
 struct Tradeoff {
     recompute: f64,
     store: f64,
@@ -576,7 +576,7 @@ impl Tradeoff {
     }
 }
 
-/// The law. `demands` holds at least one.
+/// The fusion law. `demands` is not empty.
 pub(super) fn decide(
     graph: &Graph,
     node: NodeId,

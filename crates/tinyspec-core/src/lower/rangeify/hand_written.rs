@@ -1,7 +1,7 @@
 //! Kernels written by hand and custom functions, in a tensor graph: `After(buffer, Call(CustomFunction, buffers…, dims…), number)`.
 //!
-//! A call is a kernel of its own. What it updates is a value like any other, so the kernel works on a copy, unless the
-//! value has no other use or the kernel overwrites all of it.
+//! A call is a kernel of its own. A buffer that it updates is a value like any other, so the kernel works on a copy,
+//! unless the value has no other use or the kernel overwrites all of it.
 
 use super::movement::{count, dims, elements, shape};
 use super::walk::{DemandId, Walk, call_result, named};
@@ -82,7 +82,7 @@ impl WrittenCall {
 }
 
 impl Assembly<'_> {
-    /// The Calls for a kernel written by hand: copies of what it updates, then the kernel.
+    /// The Calls for a kernel written by hand: copies of the buffers that it updates, then the kernel.
     pub(super) fn hand_written(&mut self, walk: &Walk, call: NodeId) -> Result<Vec<KernelCall>> {
         let WrittenCall { name, before, buffers, kernel } = &walk.calls[&call];
         let arguments: Vec<NodeId> = self.tensors.sources(call)[1..=buffers.len()].to_vec();
@@ -141,7 +141,7 @@ impl Assembly<'_> {
             sources.push(buffer);
         }
         if kernel.as_ref().is_some_and(|(graph, sink)| stores_nothing(graph, *sink)) {
-            // Every result is what its buffer held.
+            // Every result is the old contents of its buffer.
             self.places.extend(results.into_iter().map(|(result, number)| (result, sources[1 + number])));
             return Ok(calls);
         }

@@ -109,7 +109,7 @@ pub struct Schedule {
     pub calls: Vec<KernelCall>,
     /// The Buffers that Calls write, outputs and temporaries, by slot (from 0, or above the tensor graph's own).
     pub buffers: Vec<NodeId>,
-    /// What the fusion law decided, consumers first.
+    /// The decisions of the fusion law, consumers first.
     pub decisions: Vec<Decision>,
     /// The results that take the memory of an input.
     pub donations: Vec<Donation>,
@@ -133,7 +133,7 @@ impl Schedule {
 /// The schedule that computes `outputs`: Functions inlined, Params (or Buffers) for inputs.
 ///
 /// # Errors
-/// Names what no kernel can contain: named dims, calls, moves between devices.
+/// When the graph has something that no kernel can contain: named dims, calls, moves between devices.
 pub fn rangeify(graph: &Graph, outputs: &[NodeId], target: &Target) -> Result<Schedule> {
     rangeify_unfused(graph, outputs, target, &FxHashSet::default())
 }
@@ -314,7 +314,7 @@ fn schedule(graph: &Graph, outputs: &[NodeId], costs: &Costs, refused: &Refused)
     Ok(Scheduled { schedule, online, apart })
 }
 
-/// Refuses what no kernel can express.
+/// Refuses nodes that no kernel can express.
 fn check(graph: &Graph, node: NodeId) -> Result<()> {
     let device = |node: NodeId| graph.props(node).device.as_ref();
     match graph.op(node) {

@@ -126,8 +126,8 @@ impl Walk<'_> {
         count(&sizes(self.tensors, sum)) as f64 * self.estimates.work(sum) * (self.costs.untiled - 1.0)
     }
 
-    /// Whether the value would be computed as an operand of the sum that its kernel is tiled for: a tile multiplies
-    /// what it loads, if necessary under a mask. The first of several demands of a kernel decides for all.
+    /// Whether the value would be computed as an operand of the sum that its kernel is tiled for: a tile multiplies the
+    /// elements that it loads, if necessary under a mask. The first of several demands of a kernel decides for all.
     fn is_operand(&self, demand: DemandId) -> bool {
         let need = &self.needs[demand as usize];
         let tile = self.kernels[need.kernel].tile.filter(|&sum| self.online.summed(sum).is_none());
@@ -139,7 +139,7 @@ impl Walk<'_> {
     pub(super) fn evaluated(&self, demand: DemandId, trips: f64) -> f64 {
         let node = self.needs[demand as usize].node;
         let is_loaded = self.is_operand(demand) && self.estimates.is_masked_read(self.tensors, node);
-        // Two vectors of results share what their tile has loaded.
+        // Two vectors of results share the loads of their tile.
         if is_loaded { trips / (2 * self.costs.vector) as f64 } else { trips }
     }
 

@@ -54,7 +54,7 @@ pub(super) fn layouts<'a>(
     Ok(tiles.map(|dims| cut.layout(dims.clone())).collect())
 }
 
-/// What a node became.
+/// The lowered form of a node.
 #[derive(Clone, Debug)]
 enum New {
     /// A value, in parts.

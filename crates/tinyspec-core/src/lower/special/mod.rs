@@ -1,7 +1,7 @@
 //! Special: on a GPU the trips of GLOBAL and LOCAL Ranges are workgroups and their threads ("Codegen Ops").
 //!
 //! The result is a program for one thread, which gets its position from `gidx` and `lidx`. In range form the members of
-//! a workgroup wait where a LOCAL loop ends; here that becomes a Barrier before every use of what the loop did.
+//! a workgroup wait where a LOCAL loop ends; here that becomes a Barrier before every use of the loop's effects.
 //!
 //! * An effect that does not distinguish some threads is gated to one of them.
 //! * Loops of fewer trips than a dimension of the launch have their effects and reads gated.

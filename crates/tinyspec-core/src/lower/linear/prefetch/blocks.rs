@@ -1,5 +1,5 @@
 //! Blocks that a loop packs into LOCAL memory before it works on them, or reads repeatedly in place: while it works on one, the next
-//! is fetched. This overlaps memory and arithmetic over more instructions than a processor looks ahead by itself.
+//! is fetched. This overlaps memory accesses and arithmetic beyond the processor's reorder window.
 
 use super::{Arithmetic, LINE, Loop, LoopNest, bytes, fetch, is_local};
 use crate::lower::linear::Instructions;
@@ -23,7 +23,7 @@ const LEAST_ROWS: usize = 4;
 /// The denominator of the lines per trip, a fixed-point number.
 const FRACTION: i64 = 1 << 20;
 
-/// What the next trip of a loop packs, or reads more than once.
+/// The memory that the next trip of a loop packs or reads in place.
 pub(super) struct Block {
     buffer: NodeId,
     /// Where the block begins, in elements.
@@ -116,8 +116,8 @@ pub(super) fn find(graph: &Graph, nest: &LoopNest, target: &Target) -> FxHashMap
     found
 }
 
-/// Whether trip counts alone tell how often a loop runs: none stands in a condition, unless its other versions stand in the opposite
-/// ones.
+/// Whether trip counts alone determine how often loops run: no loop is inside an If, unless its other versions are inside the
+/// opposite ones.
 fn runs_each_trip(graph: &Graph, nest: &LoopNest) -> bool {
     let (mut conditions, mut loops) = (0, 0..nest.loops.len());
     nest.list.iter().all(|&node| {
@@ -304,7 +304,7 @@ impl Block {
         let (around, inside) = open.split_at(position + 1);
         let mut index = Arithmetic { graph, instructions };
         let start = self.next(&mut index, nest, around)?;
-        // The number of this trip since the copy, and of all of them.
+        // The index of this trip since the copy, and the total number of trips.
         let (mut total, mut trip) = (1i64, None);
         for &number in inside.iter().rev() {
             let own = &nest.loops[number];

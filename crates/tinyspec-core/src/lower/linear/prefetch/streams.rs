@@ -59,7 +59,7 @@ struct Streams<'a> {
     users: FxHashMap<NodeId, usize>,
     /// Loops that are open.
     open: Vec<usize>,
-    /// The starts of what this trip has fetched, by row.
+    /// The start positions that this trip has fetched, by row.
     fetched: FxHashMap<Row, Vec<i64>>,
     /// The loops that read each row, in order, with the start of their reads.
     readers: FxHashMap<Row, Vec<(usize, i64)>>,

@@ -1,4 +1,4 @@
-//! What the loops touch, and how much of it a cache of some size has to fetch again.
+//! The footprint of the loops, and how much of it a cache of some size has to fetch again.
 
 use super::loops::Loops;
 use crate::lower::live::RangeSet;
@@ -8,7 +8,7 @@ use tinyspec_ir::affine::Footprint;
 
 /// Bytes that move together.
 pub(super) const LINE: f64 = 64.0;
-/// Lines that a cache can hold of those whose addresses differ in their upper bits alone.
+/// The associativity of a cache: the lines it can hold of those whose addresses differ only in their upper bits.
 const WAYS: f64 = 12.0;
 
 /// How an access moves through its buffer.
@@ -21,7 +21,7 @@ pub(super) struct Walk {
     pub size: f64,
     /// Ranges in which its index is not affine.
     pub irregular: RangeSet,
-    /// What it reads or writes.
+    /// The buffer that it reads or writes.
     pub of: NodeId,
     /// Bytes of the buffer.
     pub buffer: f64,
@@ -57,8 +57,8 @@ impl Walk {
         self.room(loops, first, 0.0)
     }
 
-    /// Bytes of a cache that they keep others out of, where lines `way` bytes apart share their places: of columns whose
-    /// elements lie powers of two apart, most places stay empty.
+    /// Bytes of a cache that they make unavailable to others, where lines `way` bytes apart share a set: with columns
+    /// whose elements lie powers of two apart, most sets stay empty.
     fn room(&self, loops: &Loops, first: usize, way: f64) -> f64 {
         let Runs { length, count, apart } = self.runs(loops, first);
         let bytes = length * self.size;
@@ -76,7 +76,7 @@ struct Runs {
     /// Elements of one.
     length: f64,
     count: f64,
-    /// The greatest power of two that divides what lies between their starts, in elements.
+    /// The greatest power of two that divides the distances between their starts, in elements.
     apart: f64,
 }
 
@@ -85,8 +85,8 @@ pub(super) fn power_of_two(number: i64) -> i64 {
     (number & number.wrapping_neg()).max(1)
 }
 
-/// Bytes of all walks together, each as many as `of` says: of walks of one buffer that are all inside of the same loops,
-/// one fetches for the others.
+/// The total bytes of all walks, given the bytes `of` each: among walks of one buffer inside of the same loops, one
+/// fetches for the others.
 fn joined(walks: &[Walk], of: impl Fn(&Walk) -> f64) -> f64 {
     let first = |walk: &Walk, position: usize| walks[..position].iter().all(|other| other.of != walk.of);
     let firsts = walks.iter().enumerate().filter(|(position, walk)| first(walk, *position));
@@ -101,13 +101,14 @@ pub(super) fn distinct(walks: &[Walk], loops: &Loops) -> f64 {
 
 /// Bytes that a cache of `capacity` fetches for all accesses together.
 pub(super) fn traffic(walks: &[Walk], loops: &Loops, capacity: f64) -> f64 {
-    // From which axis on everything touched stays in the cache.
+    // The first axis from which on the whole footprint stays in the cache.
     let total = |first: usize| joined(walks, |walk| walk.room(loops, first, capacity / WAYS));
     let fits = (0..=loops.count()).find(|&first| total(first) <= capacity).unwrap_or(loops.count());
     if fits == 0 {
         return 0.0;
     }
-    // Along the nearest loop around, what one trip leaves is found by the next; further out it is gone.
+    // In the nearest enclosing loop, a trip finds the data that the one before left in the cache; further out they are
+    // evicted.
     let nearest = (0..fits).rev().find(|&axis| !loops.is_tile(axis)).unwrap_or(0);
     let of = |walk: &Walk| {
         let outside = loops.around(walk.open).into_iter().filter(|&axis| axis < nearest);

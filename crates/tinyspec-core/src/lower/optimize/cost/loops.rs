@@ -1,4 +1,4 @@
-//! How often what is inside the loops of a schedule runs.
+//! Execution counts of values inside the loops of a schedule.
 
 use crate::lower::live::RangeSet;
 use crate::lower::optimize::kernel::Kernel;
@@ -119,7 +119,7 @@ impl<'a> Loops<'a> {
         self.ranges.len()
     }
 
-    /// Does the axis move what is inside these ranges?
+    /// Whether the axis walks any of these ranges.
     pub fn moves(&self, axis: usize, open: RangeSet) -> bool {
         self.ranges[axis] & open != 0
     }

@@ -1,4 +1,4 @@
-//! What a schedule will cost, by arithmetic: a roofline over the core's units and the levels of its memory.
+//! The analytical cost of a schedule: a roofline model over the core's units and the levels of its memory.
 //!
 //! The model sees only the axes, so a schedule is judged in microseconds, without building it. It is made to rank
 //! schedules of one kernel; its nanoseconds are those of a nominal core.
@@ -26,9 +26,9 @@ use tinyspec_backends::Target;
 use tinyspec_ir::affine::{Affine, Footprint};
 use tinyspec_ir::{Arg, AxisType, Builder, DType, Graph, NodeId, Op, words};
 
-/// Cycles for an accumulator that finds no register: it goes through memory with each trip, and others wait for it.
+/// Cycles of a spilled accumulator: it goes through memory with each trip, and others wait for it.
 const SPILLED: f64 = 5.0;
-/// Vector loads that one under a mask takes as long as, on machines whose vectors have none: the mask is computed and applied.
+/// Vector loads that take as long as one masked load on machines without vector masks: the mask is computed and applied.
 pub(super) const MASKED: f64 = 6.0;
 /// Instructions of a step of a horizontal sum that halves one vector, and of a step that combines two vectors.
 const ACROSS: f64 = 2.0;
@@ -46,7 +46,7 @@ const COPY_PASSES: f64 = 4.0;
 /// Instructions of a loop body beyond which the front end falls behind.
 const LARGE_BODY: f64 = 2500.0;
 
-/// Cycles of one thread, by what could limit the kernel, and how many threads share them.
+/// Cycles of one thread, by the resource that could limit the kernel, and how many threads share them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimate {
     /// Cycles per nanosecond.
@@ -55,17 +55,17 @@ pub struct Estimate {
     pub arithmetic: f64,
     /// Loads and stores that hit the first-level cache.
     pub accesses: f64,
-    /// Starting instructions at all: loop control, lanes that are done one by one.
+    /// Issuing instructions: loop control, scalarised lanes.
     pub instructions: f64,
-    /// Waiting for one's own last accumulation.
+    /// Latency of loop-carried accumulations.
     pub latency: f64,
     /// Lines from the second-level cache.
     pub second_level: f64,
-    /// Lines from what lies behind it.
+    /// Lines from beyond it.
     pub memory: f64,
     /// Threads at work, on average.
     pub threads: f64,
-    /// Vector instructions of the loop bodies: what has to be compiled.
+    /// Vector instructions of the loop bodies: the code to compile.
     pub code: f64,
 }
 
@@ -85,7 +85,7 @@ impl Estimate {
         }
     }
 
-    /// All of it so often, on the same threads, by the same code.
+    /// The estimate for `count` executions, on the same threads, by the same code.
     pub(crate) fn times(self, count: f64) -> Estimate {
         Estimate {
             arithmetic: self.arithmetic * count,
@@ -109,7 +109,7 @@ impl Estimate {
         ]
     }
 
-    /// What takes longest.
+    /// The resource that limits the kernel.
     pub fn limit(&self) -> &'static str {
         self.limits().into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("nothing", |limit| limit.0)
     }
@@ -193,11 +193,11 @@ struct Model<'a> {
     widths: SmallVec<[f64; 12]>,
     /// Axes that vectors may lie along.
     along: SmallVec<[bool; 12]>,
-    /// The places asked for so far; many nodes share one.
+    /// The places computed so far; many nodes share one.
     places: RefCell<FxHashMap<RangeSet, Place>>,
 }
 
-/// What nodes inside the same Ranges have in common.
+/// The properties that nodes inside the same Ranges share.
 #[derive(Clone, Copy)]
 struct Place {
     /// How often they are executed.
@@ -210,7 +210,8 @@ struct Place {
     lane: Option<usize>,
 }
 
-/// Reduces that grow with a loop take one term a trip of it: their own Ranges are no loops, but that one.
+/// Loop-carried Reduces take one term per trip of the loop that carries them, which replaces the loops over their own
+/// Ranges.
 struct Carried(SmallVec<[(NodeId, Affine); 1]>);
 
 impl Carried {
@@ -353,7 +354,7 @@ impl<'a> Model<'a> {
         estimate
     }
 
-    /// Adds what a Reduce costs; returns its vector instructions.
+    /// Adds the cost of a Reduce; returns its vector instructions.
     fn add_reduce(&self, node: NodeId, estimate: &mut Estimate) -> f64 {
         let Place { times, parts, .. } = self.place(self.open(self.graph.source(node, 0)));
         let core = &self.core;
@@ -496,7 +497,7 @@ impl<'a> Model<'a> {
         self.along[axis]
     }
 
-    /// Do the trips of an axis follow each other in memory, or in the copy that is read?
+    /// Whether an access is contiguous along an axis in memory, or in the copy that is read.
     fn is_contiguous(&self, access: &Access, axis: usize) -> bool {
         let copied = self.stage(access).and_then(|_| self.innermost_of_copy(access));
         copied.map_or_else(|| self.step(access, axis) == self.numbers(access, axis), |innermost| innermost == axis)
@@ -598,7 +599,7 @@ impl<'a> Model<'a> {
         self.graph.dtype(node) == DType::Bool && self.graph.sources(node).iter().all(is_index)
     }
 
-    /// Machine vectors that a tile of an access has: neighbours read what they share once.
+    /// Machine vectors that a tile of an access has: shared elements are read once.
     fn parts_of(&self, access: &Access) -> f64 {
         let tile = self.loops.tile(access.open);
         let lane = self.lane(access);

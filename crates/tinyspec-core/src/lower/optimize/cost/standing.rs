@@ -6,7 +6,8 @@ use crate::lower::select::decompose::Sizes;
 use tinyspec_backends::Target;
 use tinyspec_ir::{Arg, AxisType, DType, Graph, NodeId, Op, Result};
 
-/// Counts what a kernel in range form executes; nothing is known of where its accesses lead, so all hit the first-level cache.
+/// Counts the operations that a kernel in range form executes. Its addresses are unknown, so all accesses count as first-level
+/// cache hits.
 ///
 /// # Errors
 /// When it has more loops than a kernel may have.

@@ -20,15 +20,15 @@ pub(super) struct Contraction {
     panel: usize,
     /// The access that single elements are read from.
     rows: usize,
-    /// The axis that vectors lie along, or the outermost of several that together are one in the copy of the panel.
+    /// The axis that vectors lie along, or the outermost of several that the copy of the panel merges into one.
     lane: usize,
-    /// The others of them, the innermost first. All of their trips are in a tile.
+    /// The other merged axes, the innermost first. All of their trips are in a tile.
     inside: SmallVec<[usize; 2]>,
     /// Vectors of a tile.
     vectors: i64,
     /// Height of the tile along axes that only the rows have, the innermost axis first.
     heights: Heights,
-    /// All panels are copied at once, and are more than the second-level cache holds.
+    /// Whether all panels are copied at once and exceed half of the second-level cache.
     is_far: bool,
 }
 
@@ -45,9 +45,10 @@ pub(super) enum Tile {
     Dot(Dot),
 }
 
-/// What a tile of more or fewer vectors than two must save: it fills the registers, or loads more (measured).
+/// Fraction of the best cost along the same lane that a tile of more or fewer vectors than two must get below: it fills
+/// the registers, or loads more (measured).
 const WIDER: f64 = 0.95;
-/// What tiles whose vectors lie across the order of memory take longer, at the least (measured).
+/// Least slowdown of tiles whose vectors are stored against the order of memory (measured).
 const ACROSS: f64 = 1.05;
 /// Cycles per element for packing a panel against the order of memory (measured).
 const PACKING_CYCLES: f64 = 0.4;
@@ -59,7 +60,7 @@ const LINE_CYCLES: f64 = 2.0;
 const SHORT_ROW_FACTOR: f64 = 6.0;
 /// Rows of fewer bytes are that short.
 const SHORT_ROW_BYTES: f64 = 512.0;
-/// What tiles take longer whose panels come from the last cache.
+/// Slowdown of tiles whose panels come from the last-level cache.
 const FAR: f64 = 1.05;
 
 impl Planner<'_> {
@@ -131,8 +132,8 @@ impl Planner<'_> {
         shared[..].try_into().ok()
     }
 
-    /// Axes that are one for everything but the panel, from `innermost` outwards, until they fill a tile of so many lanes:
-    /// a copy of the panel puts them side by side. None where one axis fills it, or all together do not.
+    /// Axes that every access but the panel walks as one, from `innermost` outwards, until they fill a tile of `width`
+    /// lanes: a copy of the panel makes them contiguous. None where one axis fills it, or all together do not.
     fn joined_lanes(&self, panel: usize, rows: usize, innermost: usize, width: i64) -> Option<SmallVec<[usize; 2]>> {
         let follows = |outer: usize, inner: usize| {
             let is_one = |access: usize| {
@@ -152,7 +153,7 @@ impl Planner<'_> {
         loop {
             let last = *axes.last()?;
             let trips = self.trips(last);
-            // What is left of the tile is a whole number of trips of the next axis.
+            // The tile must be a whole number of runs along the merged axes.
             if trips < 2 || width % (inside * trips) != 0 {
                 break;
             }
@@ -178,13 +179,13 @@ impl Planner<'_> {
         let lane = inside.pop()?;
         let (lanes, columns) = (self.lanes(), self.columns(lane, &inside));
         let padded = columns * 4 < lanes * 3 && !self.target.masked_access;
-        // A row may have one element a step, but the panel must be regular.
+        // Rows are read one element at a time and may be irregular, but the panel must be regular.
         let regular = self.kernel.accesses[panel].is_regular(self.graph);
         if padded || columns < 2 || !regular || (vectors - 1) * lanes >= columns {
             return None;
         }
         let is_copied = !self.windows(rows).is_empty() || self.coefficient(panel, lane) != 1;
-        // What else the panel moves along would pack it anew for each tile of rows.
+        // Along any other axis of its own, the panel would be packed again for each tile of rows.
         let is_own = |origin: usize| {
             origin != lane && !inside.contains(&origin) && self.depends(panel, origin) && !self.depends(rows, origin)
         };
@@ -227,8 +228,8 @@ impl Planner<'_> {
         inside.iter().map(|&origin| self.trips(origin)).product::<i64>() * self.trips(lane)
     }
 
-    /// Output ranges that both operands move along, as over the images of a batch or the parts of a sum: each of their
-    /// trips is a product of its own.
+    /// Output ranges that both operands depend on, such as the images of a batch or the parts of a sum: each of their
+    /// trips is a separate product.
     pub(super) fn shared(&self, panel: usize, rows: usize) -> SmallVec<[usize; 4]> {
         let mut shared: SmallVec<[usize; 4]> = self.outputs().into_iter().collect();
         shared.retain(|&mut origin| self.depends(panel, origin) && self.depends(rows, origin));
@@ -249,7 +250,7 @@ impl Planner<'_> {
         let steps: i64 = self.reduced().map(|origin| self.trips(origin)).product();
         let store = self.kernel.accesses.iter().position(|access| access.is_store);
         let scattered = store.is_some_and(|store| self.coefficient(store, lane) != 1);
-        // Squares are turned in registers, where the tile is long enough in the order of memory.
+        // Square blocks are transposed in registers, where the tile is long enough in the order of memory.
         let is_turned = |&(origin, height): &(usize, i64)| {
             height >= 4 && store.is_some_and(|store| self.coefficient(store, origin) == 1)
         };
@@ -263,7 +264,7 @@ impl Planner<'_> {
             * self.share_filled(tile.lane, self.width(tile));
         // A partial vector costs as many cycles as a full one.
         let filled = filled * self.lanes_of(tile) as f64 / lanes as f64;
-        // The counts leave out that stores go against the order of memory.
+        // The counts ignore that stores go against the order of memory.
         let across = if scattered { ACROSS } else { 1.0 };
         let far = if tile.is_far { FAR } else { 1.0 };
         let packing = match self.coefficient(panel, lane) {
@@ -290,7 +291,7 @@ impl Planner<'_> {
         {
             return NEAR_CYCLES / LINE_CYCLES;
         }
-        // Windows go outside of all others.
+        // The loops over windows are outside of all others.
         let windows = self.windows(tile.panel);
         let inner = self.reduced().filter(|origin| self.trips(*origin) > 1 && !windows.contains(origin)).last();
         let lines = (inner.map_or(0, bytes) as f64 / LINE).min(1.0);
@@ -401,7 +402,7 @@ impl Planner<'_> {
         [a, b].iter().all(|&access| self.coefficient(access, along) == 1).then_some(planner)
     }
 
-    /// Each step of the reduction reads what lies in a few lines, and from other lines than the step before.
+    /// Whether each step of the reduction reads from a few lines, other ones than the step before.
     fn is_turned(&self, rows: usize, origin: usize) -> bool {
         const LINE: i64 = 64;
         let size = self.kernel.accesses[rows].dtype.size() as i64;
@@ -449,8 +450,8 @@ impl Planner<'_> {
         self.copy_windows(tile.panel, tile.lane);
     }
 
-    /// A panel is read where it lies, if that is pairs of lines that the second-level cache has room for, and too few rows
-    /// read it to be worth a copy.
+    /// Whether a panel is read in place: it consists of pairs of lines that the second-level cache has room for, and too
+    /// few rows read it to repay a copy.
     fn lies_well(&self, tile: &Contraction) -> bool {
         const LINE: i64 = 64;
         /// Lines so far apart share a few sets of the caches.
@@ -472,7 +473,7 @@ impl Planner<'_> {
             && panel <= self.target.cache_bytes[1] as i64 / 8
     }
 
-    /// All panels of a product are packed at once; what some rows read is copied once for all panels.
+    /// All panels of a product are packed at once; the elements that some rows read are copied once for all panels.
     fn rows_inside(&mut self, tile: &Contraction) {
         let Some(&(inner, _)) = tile.heights.first() else { return };
         self.longest_inside();
@@ -505,7 +506,7 @@ impl Planner<'_> {
         }
         self.block_rows(tile);
         self.share();
-        // Each trip of what only the panels move along, such as images, has panels of its own.
+        // Each trip along an axis of the panels alone, such as images, has its own panels.
         let is_apart = self.windows(tile.panel).is_empty();
         let is_lane = |origin: usize| origin == tile.lane || tile.inside.contains(&origin);
         let is_own = |origin: usize| is_apart && !is_lane(origin) && self.depends(tile.panel, origin);
@@ -561,12 +562,12 @@ impl Planner<'_> {
         count.saturating_mul(reach).saturating_mul(self.kernel.accesses[access].dtype.size() as i64)
     }
 
-    /// Copies what the axes from `at` on read of an access, before they run.
+    /// Copies the elements of an access that the axes from `at` on read, before they run.
     pub(super) fn stage(&mut self, access: usize, at: usize) {
         self.copy(access, at, Copier::Loops);
     }
 
-    /// Copies what the axes from `at` on read of an access.
+    /// Copies the elements of an access that the axes from `at` on read.
     fn copy(&mut self, access: usize, at: usize, by: Copier) {
         if let Some(slot) = slot(self.graph, self.kernel.accesses[access].buffer) {
             self.apply(Stage::Param { slot, at: self.space.innermost_loop(at), by });
@@ -579,7 +580,7 @@ impl Planner<'_> {
         self.space.axes.iter().position(|axis| axis.origin == origin && is_loop(axis.kind))
     }
 
-    /// Moves the longest reduction range inside of all others: what begins and ends a loop costs least there.
+    /// Moves the longest reduction range inside of all others: the setup and teardown of a loop cost least there.
     fn longest_inside(&mut self) {
         let places: Vec<usize> =
             (0..self.space.axes.len()).filter(|&axis| self.space.axes[axis].kind == AxisType::Reduce).collect();
@@ -591,8 +592,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Moves reduction ranges outside of all others: what depends on them, such as the gates of a padded window, is
-    /// then computed once for a whole loop.
+    /// Moves reduction ranges outside of all others: values that depend on them, such as the gates of a padded window,
+    /// are then computed once for a whole loop.
     pub(super) fn outside(&mut self, ranges: &[usize]) {
         let places: Vec<usize> =
             (0..self.space.axes.len()).filter(|&axis| self.space.axes[axis].kind.is_reduce()).collect();

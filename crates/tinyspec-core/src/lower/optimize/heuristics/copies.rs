@@ -28,7 +28,7 @@ pub(in super::super) fn share_copies(graph: &Graph, kernel: &Kernel, space: Spac
 }
 
 impl Planner<'_> {
-    /// Is the copy of a Param large, invariant in the loops around it, and does it have work for every thread?
+    /// Whether the copy of a Param is large, invariant in the loops around it, and has work for every thread.
     fn is_worth_a_kernel(&self, of: u32) -> bool {
         let Some(packing) = self.space.packing(of) else { return false };
         let around = &self.space.axes[..self.space.around(&packing)];

@@ -1,5 +1,5 @@
-//! Sums of products whose operands are both contiguous along the reduction, such as a convolution's gradient for its
-//! filters: vectors lie along the reduction, and each element of the tile has a vector of partial sums.
+//! Sums of products whose operands are both contiguous along the reduction, such as a convolution's weight gradient:
+//! vectors lie along the reduction, and each element of the tile has a vector of partial sums.
 
 use super::super::cost::MASKED;
 use super::Planner;
@@ -60,11 +60,11 @@ impl Planner<'_> {
             axes
         };
         let (of_a, of_b) = (only(a, b), only(b, a));
-        // What is read for one sum only is a reduction like any other.
+        // Without reuse of either operand, this is an ordinary reduction.
         if of_a.is_empty() && of_b.is_empty() {
             return None;
         }
-        // What windows overlap is read across cache lines; gates that change along a vector are masks.
+        // Overlapping windows are read across cache lines; gates that vary along a vector become masks.
         let masks = |access: usize| {
             let gate = self.graph.sources(self.kernel.accesses[access].node).get(2);
             let range = self.kernel.live.bit(self.space.origins[lane].range);
@@ -73,7 +73,7 @@ impl Planner<'_> {
         let dear = |access: usize| match self.windows(access).is_empty() {
             _ if masks(access) => MASKED as i64,
             true => 1,
-            // What is stepped over is read as well, and picked from.
+            // Strided loads also read the skipped elements, and select lanes from them.
             false => 2 * self.coefficient(access, lane),
         };
         let registers = self.target.vector_registers as i64 - 1;

@@ -9,7 +9,7 @@ use tinyspec_ir::{Arg, AxisType, NodeId};
 
 /// Bytes of a row from which on few loads are at the start of one, where the hardware prefetcher has nothing to go by.
 const LONG: i64 = 4096;
-/// Bytes of a run; much of what the hardware prefetches for a shorter one lies beyond its end.
+/// Bytes of a run; for a shorter one, many of the hardware's prefetches lie beyond its end.
 const RUN: i64 = 1024;
 /// Bytes of a line of the caches.
 const LINE: usize = 64;
@@ -34,7 +34,7 @@ pub(super) struct ParallelRows {
 
 /// How sums across the rows of a large matrix are computed.
 struct Rows {
-    /// The axis that the rows follow each other on.
+    /// The axis over the rows.
     rows: usize,
     /// How many are added at once.
     count: i64,
@@ -47,7 +47,7 @@ struct Rows {
 }
 
 impl Planner<'_> {
-    /// Is this a large buffer of which every element is read once? Then no tile shares its elements.
+    /// Whether this is a large buffer whose elements are each read once, so that no tile shares them.
     pub(super) fn is_stream(&self, access: usize) -> bool {
         self.bytes_read_once(access) > self.target.cache_bytes[1] as i64 && self.windows(access).is_empty()
     }
@@ -76,7 +76,7 @@ impl Planner<'_> {
         if is_few && is_once { self.footprint(access, 0, None, &[]) } else { 0 }
     }
 
-    /// Is this a product of a few rows and a large matrix, which is read as by one row?
+    /// Whether this is a product of a few rows and a large matrix, which is read as for one row.
     pub(super) fn is_for_few(&self) -> bool {
         let &[axis] = &self.reduced().collect::<SmallVec<[usize; 2]>>()[..] else { return false };
         let is_shared = |&access: &usize| {
@@ -125,12 +125,12 @@ impl Planner<'_> {
 
     /// How sums across rows of a large matrix are made, if they can be.
     fn rows_to_sum(&self, lane: usize, lanes: i64) -> Option<Rows> {
-        /// Rows at once, at most: as many streams that the processor reads ahead of, and loads for each load of a sum; more
-        /// where the sums of several results take turns with the rows in the first cache.
+        /// The most rows at once: as many streams that the hardware prefetches, and loads for each load of a sum; more
+        /// where the sums of several results take turns with the rows in the first-level cache.
         const ROWS: [i64; 2] = [4, 8];
         /// Vectors of each row in a trip.
         const VECTORS: i64 = 4;
-        /// Sums of a trip: what each row is multiplied with is loaded once for the vectors of a result.
+        /// Sums of a trip: the factor of each row is loaded once for the vectors of a result.
         const SUMS: [i64; 2] = [8, 16];
         /// Columns for each one that is padded, if blocks cannot end in the last trip.
         const WASTE: i64 = 64;
@@ -172,7 +172,7 @@ impl Planner<'_> {
             return None;
         }
         let [some, many] = ROWS;
-        // What the rows are multiplied with stays in registers, or comes from the first cache for each trip.
+        // The factors of the rows stay in registers, or are loaded from the first-level cache in each trip.
         let held = self.target.vector_registers as i64 * 3 / 4 / results;
         let (fewest, most) = match results {
             _ if is_short => (2, some),
@@ -206,7 +206,7 @@ impl Planner<'_> {
     }
 
     /// Sums across rows of a large matrix: blocks of columns, whose sums a cache holds, are walked row after row, a few at
-    /// once. False where that is no way to do it.
+    /// once. False where that does not apply.
     pub(super) fn sum_rows(&mut self, lane: usize, lanes: i64) -> bool {
         let Some(Rows { rows, count, block, tile, sharing }) = self.rows_to_sum(lane, lanes) else {
             return false;
@@ -230,14 +230,15 @@ impl Planner<'_> {
         true
     }
 
-    /// All results that share what is read are in the tile.
+    /// Puts all results that share the elements read into the tile.
     pub(super) fn share_elements(&mut self, sharing: &[usize]) {
         for &origin in sharing {
             self.split(origin, self.trips(origin), AxisType::Upcast);
         }
     }
 
-    /// Some trips of an axis at once, as far from each other as can be: streams that begin side by side are taken for one.
+    /// Runs some trips of an axis at once, as far apart as possible: the prefetcher takes streams that begin side by side
+    /// for one.
     pub(super) fn far_apart(&mut self, origin: usize, factor: i64, target: AxisType) {
         if let Some(axis) = self.axis(origin) {
             if self.trips(origin) % factor != 0 {
@@ -247,15 +248,15 @@ impl Planner<'_> {
         }
     }
 
-    /// Does a line of the caches take several vectors? Then there are more instructions a line, and registers hold less.
+    /// Whether a cache line holds several vectors. Then there are more instructions per line, and registers hold less.
     pub(super) fn has_short_vectors(&self) -> bool {
         self.target.vector_bytes < LINE
     }
 
     /// Vectors that a sum across rows keeps in registers: the more there are, the longer are the runs in which a row is
-    /// read, and the less is read ahead in vain beyond their ends.
+    /// read, and the less is prefetched in vain beyond their ends.
     pub(super) fn accumulated(&self, lane: usize, lanes: i64) -> i64 {
-        // The rest is for what is added.
+        // The other registers hold the terms.
         let registers = self.target.vector_registers as i64 * 3 / 4;
         let columns = self.trips(lane);
         let threads = self.target.threads as i64;

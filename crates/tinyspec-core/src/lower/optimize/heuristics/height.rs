@@ -1,31 +1,31 @@
-//! How tall a register tile is.
+//! Heights of register tiles.
 
 use super::Planner;
 use smallvec::SmallVec;
 use std::ops::RangeInclusive;
 
-/// Products of a tile for each that the latency of an addition asks for, below which whatever comes late holds up all of
-/// them; and how fast those are then (measured).
+/// Ratio of a tile's products to those that hide the latency of an addition, below which any late operand stalls all of
+/// them; and the relative speed of such a tile (measured).
 const SLACK: f64 = 1.5;
 const WITHOUT_SLACK: f64 = 0.85;
-/// What a tile takes longer that asks for the end of the rows in each step (measured).
+/// Slowdown of a tile that tests for the end of the rows in each step (measured).
 const ASKING: i64 = 2;
-/// Lines of an image beside each other in a tile, at most (measured).
+/// The most adjacent image lines in a tile (measured).
 const LINES: i64 = 2;
 
 /// Heights of a tile along some axes, the innermost one first.
 pub(super) type Heights = SmallVec<[(usize, i64); 2]>;
 
 impl Planner<'_> {
-    /// The best height for rows that are copied. The copy is padded, so nothing in the loop asks for the end of the rows. It
-    /// takes them in vectors that divide the height; each element is then multiplied with all columns.
+    /// The best height for rows that are copied. The copy is padded, so the loop does not test for the end of the rows. It
+    /// packs them in vectors that divide the height; each element is then multiplied by all columns.
     pub(super) fn copied_height(&self, origin: usize, heights: RangeInclusive<i64>, columns: i64) -> i64 {
         let lanes = self.lanes();
         let copy = |height: i64| (2 * lanes) as f64 / ((height & -height).min(lanes) * columns) as f64;
         best(heights, |height| self.share_filled(origin, height) * (1.0 - 0.25 / height as f64) / (1.0 + copy(height)))
     }
 
-    /// The best height for rows that are read where they lie: only the last tile asks for their end.
+    /// The best height for rows that are read in place: only the last tile tests for their end.
     pub(super) fn height_in_place(&self, origin: usize, heights: RangeInclusive<i64>, vectors: i64) -> i64 {
         let trips = self.trips(origin);
         best(heights, |height| {
@@ -35,9 +35,9 @@ impl Planner<'_> {
         })
     }
 
-    /// The best heights for rows of windows: one that divides, unless it has too few sums. Their panels are longer than the
-    /// first cache, so that a line of a panel arrives later than four rows have been multiplied with the one before. Two
-    /// lines of an image may leave less of a rest than one.
+    /// The best heights for rows of windows: one that divides them, unless it gives too few sums. Their panels exceed the
+    /// first-level cache, so a line of a panel arrives after four rows have been multiplied by the one before. Two image
+    /// lines may leave a smaller remainder than one.
     pub(super) fn window_heights(
         &self,
         rows: usize,
@@ -63,7 +63,7 @@ impl Planner<'_> {
         one.chain(two).fold(heights, |best, heights| if score(&heights) > score(&best) { heights } else { best })
     }
 
-    /// How fast a tile of so many products is, by what their sums wait for.
+    /// The relative speed of a tile of this many products, given the latency of their sums.
     fn pace(&self, products: f64) -> f64 {
         if products >= SLACK * self.target.accumulators as f64 { 1.0 } else { WITHOUT_SLACK }
     }
@@ -73,7 +73,7 @@ impl Planner<'_> {
         let mut heights = Heights::new();
         for &origin in axes {
             let height = tile_height(self.trips(origin), room.max(1));
-            // Where the rest of the room divides no taps, it may divide channels.
+            // If no height in the remaining room divides the taps, one may divide the channels.
             if height == 1 && !heights.is_empty() {
                 continue;
             }
@@ -99,7 +99,7 @@ fn best(heights: RangeInclusive<i64>, score: impl Fn(i64) -> f64) -> i64 {
     heights.fold(first, |best, height| if score(height) > score(best) { height } else { best })
 }
 
-/// The tallest tile that divides the rows, unless that is much lower than what the registers hold.
+/// The tallest tile that divides the rows, unless that is much lower than the registers allow.
 fn tile_height(rows: i64, greatest: i64) -> i64 {
     let divisor = (1..=greatest).rev().find(|height| rows % height == 0).unwrap_or(1);
     if divisor * 2 >= greatest.min(rows).min(8) {

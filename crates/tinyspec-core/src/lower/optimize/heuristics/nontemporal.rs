@@ -1,4 +1,4 @@
-//! Stores that bypass the caches, where these could not keep what is written until it is read.
+//! Stores that bypass the caches, where these could not keep the written data until it is read.
 
 use crate::lower::optimize::kernel::Kernel;
 use crate::lower::optimize::transforms::{Nontemporal, OptOp};

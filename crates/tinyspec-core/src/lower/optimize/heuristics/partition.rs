@@ -7,10 +7,10 @@ use tinyspec_ir::AxisType;
 
 /// The shortest loop that is partitioned: of a shorter one the bounds cost as much as the trips.
 const LEAST_TRIPS: i64 = 16;
-/// Results of a tile that must share what is left of the terms, to make up for the loops that it takes.
+/// Results of a tile that must share the remaining terms, to repay the loops over these.
 const LEAST_SHARED: i64 = 4;
 
-/// Partitions the innermost loop that conditions bound, once the axes are as they will be, where most of the work is left out.
+/// Partitions the innermost loop that conditions bound, once the axes are final, where most of the work is left out.
 pub(in super::super) fn partition(kernel: &Kernel, space: &Space) -> Option<Partition> {
     let axis = (0..space.axes.len()).rev().find(|&axis| space.can_partition(axis))?;
     let own = &space.axes[axis];

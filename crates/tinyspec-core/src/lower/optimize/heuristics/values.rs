@@ -1,4 +1,5 @@
-//! Values that go through LOCAL memory, whatever the axes: those that two loops compute, and the sums of a register tile.
+//! Values that go through LOCAL memory, independent of the axes: those that two loops compute, and the sums of a register
+//! tile.
 
 use crate::lower::optimize::kernel::{Kernel, slot};
 use crate::lower::optimize::space::{Epilogue, Space};
@@ -7,14 +8,14 @@ use crate::lower::select::decompose::Sizes;
 use tinyspec_backends::Target;
 use tinyspec_ir::{DType, Graph, Op};
 
-/// The part of a core's second cache that kept values may fill, as they lie beside all else.
+/// Kept values may fill one part in this many of a core's second-level cache, which other data share.
 const SHARE: usize = 4;
-/// Instructions an element from which on the epilogue's loop, its stores and its loads are little beside it.
+/// Instructions per element from which on the overhead of the epilogue's loop, stores and loads is small.
 const LONG: usize = 12;
 /// Rows of a tile that are worth a loop.
 const LEAST_ROWS: i64 = 3;
 
-/// Stages the values that are worth it, once the axes are as they will be.
+/// Stages the values that are worth it, once the axes are final.
 pub(in super::super) fn values(graph: &Graph, kernel: &Kernel, space: &mut Space, target: &Target) -> Vec<Stage> {
     let mut stages = Vec::new();
     for (number, repeat) in kernel.recomputed.iter().enumerate() {
@@ -31,9 +32,9 @@ pub(in super::super) fn values(graph: &Graph, kernel: &Kernel, space: &mut Space
     stages
 }
 
-/// Does much follow from the sums of a tile? A register tile has a dozen vectors, and each instruction of the epilogue would be
-/// emitted a dozen times: long functions, such as gelu or the step of an optimiser, would compile slowly and need more constants
-/// than there are registers beside the tile.
+/// Whether the sums of a tile have a long epilogue. A register tile has a dozen vectors, and each instruction of the epilogue
+/// would be emitted a dozen times: long functions, such as gelu or the step of an optimiser, would compile slowly and need more
+/// constants than there are registers beside the tile.
 fn is_long(graph: &Graph, kernel: &Kernel, space: &Space, target: &Target) -> bool {
     let Some(Epilogue { row, .. }) = space.epilogue() else { return false };
     if space.axes[row].trips.is_none_or(|rows| rows < LEAST_ROWS) {
@@ -56,7 +57,7 @@ fn is_long(graph: &Graph, kernel: &Kernel, space: &Space, target: &Target) -> bo
                 has_sums = true;
                 continue;
             }
-            // What is staged is read where it was filled, before the epilogue.
+            // A staged copy is read where it was filled, before the epilogue.
             Op::Load
                 if slot(graph, graph.source(graph.source(node, 0), 0))
                     .is_some_and(|slot| space.packing(slot).is_some()) =>

@@ -124,7 +124,7 @@ impl Planner<'_> {
         packed.into_iter().for_each(|access| self.stage(access, 0));
     }
 
-    /// Is this a small operand, shared by many sums, that is not contiguous along their axis?
+    /// Whether this is a small operand, shared by many sums, that is not contiguous along their axis.
     fn is_packed_along(&self, access: usize, axis: usize) -> bool {
         /// Sums that must share an operand to repay packing it.
         const MANY: i64 = 16;
@@ -132,7 +132,7 @@ impl Planner<'_> {
         is_strided && self.packs_whole(access) && self.sharing(access).1 >= MANY
     }
 
-    /// Can all that the kernel reads of an operand be packed into half of the first-level cache?
+    /// Whether all elements that the kernel reads of an operand can be packed into half of the first-level cache.
     pub(super) fn packs_whole(&self, access: usize) -> bool {
         let found = &self.kernel.accesses[access];
         let is_plain = !found.is_store && found.is_regular(self.graph) && self.windows(access).is_empty();
@@ -232,8 +232,8 @@ impl Planner<'_> {
         true
     }
 
-    /// Is there an instruction that leaves out lanes of each of the kernel's loads? Without one, each lane of a partial tile takes
-    /// a branch.
+    /// Whether the target has masked loads for all dtypes that the kernel accesses. Without them, each lane of a partial tile
+    /// takes a branch.
     fn may_leave_out_lanes(&self) -> bool {
         self.kernel.accesses.iter().all(|access| self.target.masks_loads(access.dtype))
     }
@@ -326,7 +326,7 @@ impl Planner<'_> {
     }
 
     /// Where neighbours are read from different places in turn, as by the gradient of a pool: the places are side by side
-    /// in the tile, so that vectors lie along what is contiguous in memory. False where that cannot be.
+    /// in the tile, so that vectors lie along contiguous memory. False where that is impossible.
     fn take_turns(&mut self, last: usize, lanes: i64) -> bool {
         /// Places of a tile, at most.
         const PLACES: i64 = 8;
@@ -354,7 +354,8 @@ impl Planner<'_> {
         true
     }
 
-    /// Where reads step over a few places, all of these are side by side in the tile: what is read is then contiguous.
+    /// Where reads step over a few places, puts all of these side by side in the tile, so that the reads are
+    /// contiguous.
     fn places_beside(&mut self, lane: usize, work: usize) {
         const WORK: usize = 24;
         const PLACES: i64 = 8;
@@ -369,10 +370,10 @@ impl Planner<'_> {
         }
     }
 
-    /// The length of a row, padded to whole vectors, if comparisons with the position in the row decide what is read: with the
-    /// whole row in the tile, they are constants for most vectors.
+    /// The length of a row, padded to whole vectors, if comparisons with the position in the row select the elements read:
+    /// with the whole row in the tile, they are constants for most vectors.
     fn row_of_parts(&self, last: usize, lanes: i64) -> Option<i64> {
-        /// Instructions of a tile, at most: as much code as is good for one loop.
+        /// The most instructions of a tile, which limits the code size of one loop.
         const MOST: i64 = 2048;
         /// Vectors of a tile, at most.
         const VECTORS: i64 = 16;

@@ -1,7 +1,7 @@
 //! Reductions over a few taps for every element: depthwise convolutions, pools, blurs, and the gradients of strided windows.
 //!
-//! Some of the taps are in the register tile, so what neighbours share is loaded once, and the gates of taps that a stride never
-//! meets are constants. Of the tiles that fit the registers the cost model chooses.
+//! Some of the taps are in the register tile, so elements that neighbours share are loaded once, and the gates of taps that a
+//! stride never meets are constants. The cost model chooses among the tiles that fit the registers.
 
 use super::super::axis::Axis;
 use super::super::kernel::Reduction;
@@ -13,16 +13,16 @@ use tinyspec_ir::{AxisType, Op};
 
 /// Taps of one element in a tile, at most.
 const TAPS: i64 = 32;
-/// Products of a tile of two Reduces, or of places that meet taps in turn.
+/// The most products of a tile of two Reduces, or of positions that meet taps in turn.
 const PRODUCTS: i64 = 96;
-/// Of windows with a stride, before the gates of taps that it never meets are constants.
+/// The same for strided windows, before the gates of taps that the stride never meets become constants.
 const PRODUCTS_WITH_GATES: i64 = 4 * PRODUCTS;
-/// Products of any other tile, at most: as much code as is good for one loop.
+/// The most products of any other tile, which limits the code size of one loop.
 const PRODUCTS_OF_TILE: i64 = 144;
-/// Vectors of a tile side by side, at most, and its height.
+/// The most adjacent vectors of a tile, and its greatest height.
 const WIDEST: i64 = 4;
 const TALLEST: i64 = 16;
-/// The part of a padded axis that may be padding.
+/// Padding may be at most one part in this many of an axis.
 const PADDING: i64 = 8;
 /// The largest stride between lanes; `MAX_STRIDE` if the lanes step over all taps and nothing else reads them.
 pub(super) const MAX_TAP_STRIDE: i64 = 4;
@@ -34,11 +34,11 @@ const LINE: usize = 64;
 pub(super) struct Window {
     /// The output range that vectors lie along.
     lane: usize,
-    /// Output ranges whose places take turns in which taps they meet, and after how many steps.
+    /// Output ranges along which positions meet different taps periodically, and the period.
     turns: SmallVec<[(usize, i64); 2]>,
     /// Another output range that the windows overlap along, and the height of the tile there.
     height: Option<(usize, i64)>,
-    /// What is read through gates, and read again by neighbours.
+    /// The access to copy: gated, with elements that neighbours share.
     copied: Option<usize>,
     /// Vectors side by side; those of a tile of whole rows are written in the order of memory.
     vectors: i64,
@@ -85,24 +85,24 @@ impl Planner<'_> {
         Some(self.tiles_of(windowed, overlapped, &tile))
     }
 
-    /// A tile whose places meet their taps in turn, if that is not too much code.
+    /// A tile whose positions meet their taps in turn, if that is not too much code.
     fn in_turn_over_taps(&self, tile: Window, taps: i64, places: i64) -> Option<Window> {
         let rest = self.rest_of(&tile);
         let lanes = self.lanes_for(rest, self.lanes());
         let fits = taps <= PRODUCTS && taps * places <= PRODUCTS_WITH_GATES && rest * 2 >= lanes;
-        // Where a row ends is then a constant, too.
+        // The end of a row is then a constant, too.
         let vectors = (rest + lanes - 1) / lanes;
         let is_row = rest % lanes != 0 && taps * places * vectors <= PRODUCTS_OF_TILE;
         fits.then(|| Window { vectors: if is_row { vectors } else { 1 }, ..tile })
     }
 
-    /// The number of places along the lane axis that meet the same taps.
+    /// The number of positions along the lane axis that meet the same taps.
     fn rest_of(&self, tile: &Window) -> i64 {
         let turn = tile.turns.iter().find(|turn| turn.0 == tile.lane).map_or(1, |turn| turn.1);
         (self.trips(tile.lane) + turn - 1) / turn
     }
 
-    /// The access that reads windows along the lanes, and whether these step over taps that lie side by side.
+    /// The access that reads windows along the lanes, and whether the lanes stride over adjacent taps.
     fn windowed(&self, lane: usize, taps: i64) -> Option<(usize, bool)> {
         let lanes = self.lanes();
         let is_row = taps <= MAX_STRIDE * self.kernel.reductions.len() as i64;
@@ -113,7 +113,7 @@ impl Planner<'_> {
             steps && self.reduced().any(|origin| self.coefficient(*access, origin) == 1)
         };
         let mut accesses = 0..self.kernel.accesses.len();
-        // Most lanes may be empty: what is left are gathers.
+        // Most lanes may be empty: the alternative is gathers.
         let stepped_over = accesses.clone().find(is_stepped_over).filter(|_| self.trips(lane) * 4 >= lanes);
         if let Some(access) = stepped_over {
             return Some((access, true));
@@ -127,8 +127,8 @@ impl Planner<'_> {
         (self.trips(lane) * 2 >= self.lanes_along(lane, lanes)).then_some((windowed, false))
     }
 
-    /// Height, vectors and the copied access of a tile of whole rows, where these save what the model does not know of: gates that
-    /// are constants, and lines that are written at once.
+    /// Height, vectors and the copied access of a tile of whole rows, for savings that the model does not count: constant gates,
+    /// and lines that are written at once.
     fn rows_of_tile(
         &self,
         windowed: usize,
@@ -147,7 +147,7 @@ impl Planner<'_> {
         self.graph.sources(self.kernel.accesses[access].node).len() > 1
     }
 
-    /// The access, if a copy of what it reads could be padded in place of each read.
+    /// The access, if a padded copy could replace the gate of each read.
     fn padded(&self, access: usize) -> Option<usize> {
         (self.is_gated(access) && self.is_read_once(access)).then_some(access)
     }
@@ -179,7 +179,7 @@ impl Planner<'_> {
     /// Heights and vectors of the tiles with these taps that the registers hold.
     fn sizes(&self, lane: usize, along: Option<usize>, taps: &[usize]) -> Vec<(i64, i64)> {
         let taps: i64 = taps.iter().map(|&origin| self.trips(origin)).product();
-        // A vector of what is read, and a factor.
+        // Two registers hold a loaded vector and a factor.
         let room = (self.target.vector_registers as i64 - 2).min(PRODUCTS_OF_TILE / taps);
         let lanes = self.lanes_along(lane, self.lanes());
         let fits = |trips: i64, size: i64| {
@@ -201,8 +201,8 @@ impl Planner<'_> {
         self.reduced().filter(|&origin| overlap(of(origin), of(output))).collect()
     }
 
-    /// The reduction ranges whose taps a tile has, and how many taps these are: all of them, or of one large window as many
-    /// of the innermost as there is room for.
+    /// The reduction ranges whose taps are in a tile, and the number of these taps: all ranges, or for one large window as
+    /// many of the innermost as there is room for.
     fn taps_inside(&self, most: i64) -> Option<(SmallVec<[usize; 4]>, i64)> {
         let of = |reduction: &Reduction| -> SmallVec<[usize; 4]> {
             let origins = reduction.ranges.iter().filter_map(|&range| self.space.origin(range));
@@ -215,7 +215,7 @@ impl Planner<'_> {
             let inside = &all[start..];
             return (taps(inside) >= 2).then(|| (inside.into(), taps(inside)));
         }
-        // Such as a maximum, and how many taps have it.
+        // Such as a maximum, and the number of taps that attain it.
         let (mut inside, mut total) = (SmallVec::<[usize; 4]>::new(), 0);
         for reduction in &self.kernel.reductions {
             let own = of(reduction);
@@ -237,19 +237,19 @@ impl Planner<'_> {
     }
 
     /// Height and vectors of a tile of whole rows of the output, if the registers hold some of them beside the taps:
-    /// neighbours along a row change places in registers, and what lies beyond its ends is no memory.
+    /// neighbours along a row are shifted in registers, and positions beyond its ends are not in memory.
     fn whole_rows(&self, lane: usize, origin: usize, taps: i64) -> Option<(i64, i64)> {
         let lanes = self.lanes();
         let vectors = (self.trips(lane) + lanes - 1) / lanes;
-        // One row of what is read is there beside the sums and the taps.
+        // Registers also hold one input row beside the sums and the taps.
         let room = self.target.vector_registers as i64 - taps - vectors - 1;
         let most = (room / vectors).min(PRODUCTS_OF_TILE / (taps * vectors)).min(8);
         let height = (2..=most).rev().find(|height| self.trips(origin) % height == 0)?;
         self.follows(lane, origin).then_some((height, vectors))
     }
 
-    /// Height and vectors of a tile of whole rows of the output: of what bypasses the caches in vectors shorter than a line,
-    /// lines are written whole only if what follows is written next.
+    /// Height and vectors of a tile of whole rows of the output: non-temporal stores of vectors shorter than a line fill
+    /// whole lines only if adjacent vectors are written consecutively.
     fn written_rows(&self, lane: usize, origin: usize, taps: i64) -> Option<(i64, i64)> {
         let (lanes, trips) = (self.lanes(), self.trips(lane));
         if !self.space.nontemporal
@@ -260,21 +260,21 @@ impl Planner<'_> {
             return None;
         }
         let vectors = trips / lanes;
-        // A vector of what is read, and two factors.
+        // Three registers hold a loaded vector and two factors.
         let room = self.target.vector_registers as i64 - 3;
         let most = (room / vectors).min(PRODUCTS_OF_TILE / (taps * vectors)).min(8);
         let height = (1..=most).rev().find(|height| self.trips(origin) % height == 0)?;
         Some((height, vectors))
     }
 
-    /// Does each row of what is written follow the one before it in memory?
+    /// Whether the rows of the output are adjacent in memory.
     fn follows(&self, lane: usize, origin: usize) -> bool {
         self.kernel.accesses.iter().position(|access| access.is_store).is_some_and(|store| {
             self.coefficient(store, lane) == 1 && self.coefficient(store, origin) == self.trips(lane)
         })
     }
 
-    /// The period, at most `most`, after which places along an output range meet the same taps again.
+    /// The period, at most `most`, after which positions along an output range meet the same taps again.
     pub(super) fn turn_of(&self, origin: usize, most: i64) -> Option<i64> {
         let range = self.space.origins[origin].range;
         let trips = self.trips(origin);
@@ -287,7 +287,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Do windows of an access overlap along an output range?
+    /// Whether windows of an access overlap along an output range.
     pub(super) fn is_windowed(&self, access: usize, output: usize) -> bool {
         self.outputs().contains(&output) && !self.windows_along(access, output).is_empty()
     }
@@ -340,7 +340,7 @@ impl Planner<'_> {
     }
 
     /// An output range that the windows of a contraction's panel overlap along, where its `products` leave half of the
-    /// registers free: two of its trips share what is read of the rows.
+    /// registers free: two of its trips share the elements read of the rows.
     pub(super) fn windows_beside(&self, panel: usize, lane: usize, products: i64, vectors: i64) -> Option<usize> {
         let is_room = (products + vectors) * 2 < self.target.vector_registers as i64;
         let is_whole =
@@ -348,8 +348,8 @@ impl Planner<'_> {
         self.outputs().into_iter().rfind(is_whole).filter(|_| is_room)
     }
 
-    /// Copies what gated windows along both dims of an image read, if it stays in the first cache: of a copy nothing lies
-    /// outside, so no gate is left in the loop of the products.
+    /// Copies the elements that gated windows along both dims of an image read, if they stay in the first-level cache: no
+    /// position lies outside of a copy, so no gate is left in the loop of the products.
     pub(super) fn copy_windows(&mut self, panel: usize, lane: usize) {
         let is_around = |axis: &Axis| axis.origin != lane && self.is_windowed(panel, axis.origin);
         let around = self.space.axes.iter().position(is_around);

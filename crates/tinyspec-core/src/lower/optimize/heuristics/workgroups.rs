@@ -329,7 +329,7 @@ impl Planner<'_> {
         members
     }
 
-    /// What is left of an output axis goes to workgroups.
+    /// Distributes the remaining trips of an output axis over workgroups.
     fn share_trips(&mut self, origin: usize) {
         let is_left = |axis: &Axis| axis.origin == origin && axis.kind == AxisType::Loop;
         if let Some(axis) = self.space.axes.iter().position(is_left)

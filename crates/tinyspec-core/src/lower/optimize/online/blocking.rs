@@ -1,4 +1,4 @@
-//! How large strips, blocks and tiles are.
+//! Sizes of strips, blocks and tiles.
 
 use super::form::Form;
 use crate::lower::live;
@@ -8,7 +8,7 @@ use tinyspec_backends::Target;
 use tinyspec_ir::affine::Affine;
 use tinyspec_ir::{DType, Graph, NodeId, Result};
 
-/// How large strips of lanes, and blocks of what is summed, are.
+/// Sizes of strips of lanes and of blocks of terms.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Blocking {
     /// Vectors of a strip, at most.
@@ -25,7 +25,7 @@ impl Default for Blocking {
     }
 }
 
-/// How long a kernel's axes are.
+/// The lengths of a kernel's axes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Lengths {
     /// Elements of a vector, and registers for them.
@@ -33,7 +33,7 @@ pub(crate) struct Lengths {
     pub registers: i64,
     /// Of the axis that vectors lie along.
     pub lane: i64,
-    /// Strips of it are made so often.
+    /// How often its strips are computed.
     pub batch: i64,
     /// Terms of a sum: of the innermost Range, and of those around it.
     pub terms: i64,
@@ -64,7 +64,7 @@ impl Lengths {
         }
     }
 
-    /// What fits the axes and the registers.
+    /// The blocking, reduced to fit the axes and the registers.
     pub fn fitted(&self, Blocking { vectors, rows, tiles }: Blocking) -> Blocking {
         let vectors = vectors.min((self.lane + self.lanes - 1) / self.lanes).max(1);
         let rows = ((self.registers - 1 - vectors) / vectors).clamp(1, rows.max(1));
@@ -97,7 +97,7 @@ impl Piece {
     }
 }
 
-/// Rather lower tiles without a rest.
+/// The tile height: the greatest above half of `most` that leaves no remainder, else `most`.
 fn height(trips: i64, most: i64) -> i64 {
     (most / 2 + 1..=most).rev().find(|height| trips % height == 0).unwrap_or(most)
 }
@@ -107,7 +107,7 @@ fn even(all: i64, most: i64) -> i64 {
     (most / 2..=most).rev().find(|&tiles| tiles > 0 && all % tiles == 0).unwrap_or(most)
 }
 
-/// All of an axis: full blocks, then full tiles, then a rest.
+/// Divides an axis into full blocks, then full tiles, then a remainder.
 pub(super) fn pieces(trips: i64, rows: i64, tiles: i64) -> SmallVec<[Piece; 3]> {
     let height = height(trips, rows);
     let tiles = even(trips / height, tiles.min(trips / height).max(1));

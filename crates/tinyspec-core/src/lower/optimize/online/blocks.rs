@@ -31,13 +31,13 @@ struct Segment {
     hidden: Vec<SmallVec<[Hidden; 2]>>,
 }
 
-/// What the matrices are in blocks that are skipped, the first term of these blocks, and their number of terms.
+/// The remaining values of the matrices in skipped blocks, the first term of these blocks, and their number of terms.
 type LeftOut<'a> = (&'a [Rest], Affine, Affine);
 
 /// A loop over masked-off terms.
 #[derive(Clone)]
 struct Hidden {
-    /// What is left of the matrix.
+    /// The remaining value of the matrix.
     rest: Rest,
     /// The rows of the sum.
     rows: Run,
@@ -56,9 +56,9 @@ struct Blocks<'a, 'f> {
     /// Scores, and then their powers.
     scores: Option<Local>,
     matrices: Vec<Option<Local>>,
-    /// The greatest so far.
+    /// The running maximum.
     greatest: Option<Local>,
-    /// A maximum that loses a nan is cheaper than one that keeps it.
+    /// Whether the maximum may drop nans, which is cheaper than propagating them.
     loses_nans: bool,
     target: &'a Target,
     sums: Vec<Local>,
@@ -367,14 +367,14 @@ impl Blocks<'_, '_> {
         Ok(())
     }
 
-    /// Scores become powers; what the sums so far are multiplied by.
+    /// Replaces the scores by powers. Returns the factor that rescales the sums so far.
     fn rescale(&mut self, segment: &Segment, rule: &Greatest, effects: &mut SmallVec<[NodeId; 4]>) -> Result<NodeId> {
         let (Some(greatest), Some(scores)) = (&mut self.greatest, &mut self.scores) else {
             return Ok(rule.factor);
         };
         let (nest, lane, first, target) = (&mut self.nest, self.lane, Affine::number(0), self.target);
         let mut value = nest.load(scores, &segment.greatest.at, lane)?;
-        // A nan among the scores needs no notice here: its power is one.
+        // A nan among the scores can be ignored here: its power is nan.
         if self.loses_nans {
             value = nans::dropped(nest.graph, value, self.target)?;
         }
@@ -420,7 +420,7 @@ impl Blocks<'_, '_> {
             let total = nest.graph.alu(Op::Add, &[scaled, total])?;
             effects.push(nest.store(local, &first, lane, total)?);
         }
-        // All in one loop: the powers take the place of the scores that all values are made of.
+        // All in one loop: the powers overwrite the scores that all values are computed from.
         let is_needed = |number: &usize| self.form.sums.iter().any(|sum| sum.matrix == *number && sum.weight.is_some());
         let needed: SmallVec<[usize; 2]> = (0..values.len()).filter(is_needed).collect();
         let mut stores: SmallVec<[NodeId; 2]> = SmallVec::new();
@@ -438,7 +438,7 @@ impl Blocks<'_, '_> {
         Ok(scale)
     }
 
-    /// What a block adds to the sums.
+    /// Adds the terms of a block to the sums.
     fn add(
         &mut self,
         segment: &Segment,
@@ -503,7 +503,7 @@ impl Blocks<'_, '_> {
         Ok(())
     }
 
-    /// What the kernel stores, of the sums as they are in the end.
+    /// The Stores of the kernel, computed from the final sums.
     fn stores(&mut self, row: Option<NodeId>, run: Option<&Run>) -> Result<NodeId> {
         let (graph, first) = (&mut *self.nest.graph, Affine::number(0));
         let mut places = self.places.clone();
@@ -514,7 +514,7 @@ impl Blocks<'_, '_> {
             let value = self.nest.load(local, &first, self.lane)?;
             places.known.insert(greatest.node, value);
         }
-        // What a sum is divided by may be an earlier one.
+        // The divisor of a sum may be an earlier sum.
         for (sum, local) in self.form.sums.iter().zip(&self.sums) {
             let at = match (sum.weight, run) {
                 (Some(_), Some(run)) => &run.at,
@@ -527,7 +527,7 @@ impl Blocks<'_, '_> {
             }
             places.known.insert(sum.node, value);
         }
-        // What has rows is stored in one loop over them.
+        // Stores that depend on the row share one loop over it.
         let (mut in_rows, mut effects) = (Vec::new(), Vec::new());
         for &store in &self.form.stores {
             let graph = &mut *self.nest.graph;

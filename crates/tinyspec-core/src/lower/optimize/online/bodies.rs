@@ -1,4 +1,4 @@
-//! Loops over tiles, LOCAL buffers in order, and values at other places: what blocks are written with.
+//! Loops over tiles, LOCAL buffers in order, and values at other positions: the helpers that build blocks.
 
 use crate::lower::live::next_range_id;
 use crate::lower::loops::closed;
@@ -151,7 +151,7 @@ impl Places {
         Ok(self.values(graph, &[root])?[0])
     }
 
-    /// As [`tinyspec_ir::rewrite::substitute`], but what is below a replaced node is left alone: Reduces that are
+    /// As [`tinyspec_ir::rewrite::substitute`], but the nodes below a replaced node are left alone: Reduces that are
     /// replaced need their Ranges.
     fn substituted(&self, graph: &mut Graph, roots: &[NodeId]) -> Result<Vec<NodeId>> {
         let (mut live, mut pending) = (FxHashSet::default(), roots.to_vec());

@@ -1,4 +1,4 @@
-//! What loops over blocks will cost: the model of other schedules (`optimize/cost`), for loops that are known beforehand.
+//! The cost of loops over blocks: the model of other schedules (`optimize/cost`), for loops that are known beforehand.
 
 use super::blocking::{Blocking, Lengths, Piece, pieces};
 use super::form::Form;
@@ -51,7 +51,7 @@ pub(super) fn estimate(form: &Form, lengths: &Lengths, blocking: Blocking, targe
     let trips = products / (vectors * high) + sums / (vectors * height(&results)) + 2.0 * terms;
     estimate.instructions = (products + sums + each + 2.0 * again + loads + 3.0 * trips) / core.instructions;
     estimate.code = blocks.len() as f64 * vectors * (high + power) + results.len() as f64 * vectors * high;
-    // All keys and values pass by each strip, beside its own block, sums and factors.
+    // Each strip reads all keys and values, besides its own block, sums and factors.
     let matrices = form.matrices.iter().flatten().count() as f64 + f64::from(form.greatest.is_some());
     let own = width as f64 * BYTES * (block * matrices + values * weighted + steps);
     let streamed = terms * (steps + values * weighted) * BYTES;

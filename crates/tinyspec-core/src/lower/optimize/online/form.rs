@@ -1,4 +1,4 @@
-//! What a kernel must be for its sums to be made block by block.
+//! The form of a kernel whose sums can be computed block by block.
 
 use crate::lower::live::{self, Live};
 use crate::lower::optimize::kernel::Nest;
@@ -24,8 +24,8 @@ pub(super) struct Form {
     pub products: Vec<Product>,
     /// The greatest element that all matrices rescale with.
     pub greatest: Option<Greatest>,
-    /// What is summed, each over the streamed Ranges: a value, beside the power that rescales where there is one, which
-    /// may stand alone.
+    /// The values that are summed over the streamed Ranges, without the rescaling power if there is one; `None` for the
+    /// power alone.
     pub matrices: Vec<Option<NodeId>>,
     /// The sums.
     pub sums: Vec<Sum>,
@@ -51,15 +51,15 @@ pub(super) struct Product {
 pub(super) struct Greatest {
     /// The Reduce.
     pub node: NodeId,
-    /// What rescales with it.
+    /// The power that rescales with it.
     pub power: NodeId,
-    /// What it is the greatest of.
+    /// The score that it is the maximum of.
     pub score: NodeId,
-    /// In `exp2(factor · (score - greatest))`.
+    /// The factor in `exp2(factor · (score - greatest))`.
     pub factor: NodeId,
 }
 
-/// `Σ matrix · weight`, with what every term was multiplied with or divided by taken out.
+/// `Σ matrix · weight`, with the common factors and divisors of all terms taken out.
 #[derive(Clone)]
 pub(super) struct Sum {
     /// The Reduce.
@@ -78,7 +78,7 @@ const STEPS: i64 = 512;
 const TERMS: i64 = 16;
 
 impl Form {
-    /// Reads a kernel; `None` of any other.
+    /// Matches a kernel of this form; `None` for any other.
     pub fn of(graph: &mut Graph, sink: NodeId, target: &Target) -> Result<Option<Form>> {
         if target.vector_bytes == 0 || target.workgroups.is_some() {
             return Ok(None);
@@ -101,7 +101,7 @@ impl Form {
     }
 }
 
-/// The Stores with one Range in the place of all those that stand for the same: so equal values are one node.
+/// The Stores with one Range in place of all equivalent ones, so that equal values are one node.
 struct Canonical {
     stores: Vec<NodeId>,
     streamed: SmallVec<[NodeId; 2]>,
@@ -181,7 +181,7 @@ impl Canonical {
             }
             products.push(Product { node, rows, lanes, inner });
         }
-        // What every product has on one side only.
+        // A lane occurs in only one factor of every product.
         let is_lane = |range: NodeId| {
             products.iter().all(|product| has(product.lanes, range) && !has(product.rows, range))
                 && live::trips(graph, range).is_some_and(|trips| trips >= target.lanes(DType::F32) as i64)
@@ -233,7 +233,7 @@ impl Canonical {
                     None
                 }
             };
-            // What has neither the lane nor the row multiplies a term once, not each of its weights.
+            // A factor with neither the lane nor the row multiplies a term once, not each of its weights.
             if let Some(row) = row {
                 others.extend(weights.extract_if(.., |weight| !has(*weight, row)));
             }
@@ -262,7 +262,7 @@ impl Canonical {
         }
         form.row = rows.first().copied();
         form.batch = ranges.into_iter().filter(|&range| range != lane && !rows.contains(&range)).collect();
-        // Nothing in a loop may need what is there only after it.
+        // No value in a loop may depend on a result of the loop.
         let scores = form.greatest.iter().map(|greatest| greatest.score);
         let within: Vec<NodeId> = scores.chain(form.matrices.iter().copied().flatten()).collect();
         let mut below = graph.reachable(&within);
@@ -271,7 +271,7 @@ impl Canonical {
         let loads = graph.reachable(&weights.collect::<Vec<_>>());
         let is_closed = |store: &NodeId| {
             let row = rows.first().copied();
-            // Its address has all Ranges that its value has.
+            // Its address depends on the row if its value does.
             let (place, value) = (graph.source(*store, 0), graph.source(*store, 1));
             row.is_none_or(|row| !has(value, row) || has(place, row))
         };
@@ -285,7 +285,7 @@ fn is_sum(graph: &Graph, node: NodeId) -> bool {
     matches!(graph.arg(node), Arg::Reduce { op: Op::Add, .. }) && graph.dtype(node) == DType::F32
 }
 
-/// The factors of a value that vary from term to term, and, `after` their sum, those that do not.
+/// The factors of a value that vary from term to term, and those that do not, which apply `after` the sum.
 fn apart(
     graph: &Graph,
     value: NodeId,
@@ -312,7 +312,7 @@ fn multiplied(graph: &mut Graph, factors: &[NodeId]) -> Result<Option<NodeId>> {
     others.iter().try_fold(first, |product, &factor| graph.alu(Op::Mul, &[product, factor])).map(Some)
 }
 
-/// `exp2(factor · (score - greatest))`, where a greatest of an infinity may count as 0.
+/// `exp2(factor · (score - greatest))`, where an infinite `greatest` may count as 0.
 fn rescaled(graph: &mut Graph, power: NodeId, node: NodeId) -> Result<Option<Greatest>> {
     let score = graph.source(node, 0);
     let (Op::Exp2, &[exponent]) = (graph.op(power), graph.sources(power)) else { return Ok(None) };

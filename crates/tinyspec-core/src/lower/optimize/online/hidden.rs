@@ -10,7 +10,7 @@ use tinyspec_ir::{Builder, Const, DType, Graph, NodeId, Op, Result};
 /// The least share of masked-off terms for which blocks are skipped.
 const LEAST_SHARE: f64 = 0.25;
 
-/// What is left of a matrix where the scores are masked off.
+/// The value that remains of a matrix where the scores are masked off.
 #[derive(Clone, Copy)]
 pub(super) enum Rest {
     /// A value that depends on no lane.
@@ -19,7 +19,7 @@ pub(super) enum Rest {
     Lanes(NodeId),
 }
 
-/// What is left of each matrix.
+/// The remaining value of each matrix.
 type Values = Vec<Rest>;
 
 /// The share of terms that are masked off; 0 if too few for blocks to be skipped.

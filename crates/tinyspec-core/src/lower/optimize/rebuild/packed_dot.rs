@@ -12,14 +12,14 @@ use tinyspec_ir::{Arg, AxisType, Builder, Const, DType, Error, ErrorKind, Graph,
 /// The numbers of a word, the first one in the lowest bits.
 type Parts = SmallVec<[NodeId; 4]>;
 
-/// How words are made.
+/// How elements are packed into words.
 #[derive(Clone, Copy)]
 pub(super) struct Word {
-    /// How far the numbers lie apart in memory.
+    /// The stride of the numbers in memory.
     step: i64,
-    /// What it holds.
+    /// The dtype of its elements.
     numbers: DType,
-    /// Signed bytes become unsigned ones, which are 128 more.
+    /// Whether signed bytes become unsigned ones, biased by 128.
     biased: bool,
 }
 

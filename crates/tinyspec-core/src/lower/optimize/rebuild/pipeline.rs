@@ -17,7 +17,7 @@ use tinyspec_ir::{AddrSpace, Arg, AxisType, Builder, Dim, Graph, NodeId, Op, Res
 /// Rows that have kept values at a time: the one that is computed, and the one that is read.
 const KEPT_ROWS: i64 = 2;
 
-/// The kernel with the loop over `row` software-pipelined; as it is where it has no stages.
+/// The kernel with the loop over `row` software-pipelined; unchanged where it has no stages.
 pub(super) fn pipeline(graph: &mut Graph, sink: NodeId, row: NodeId) -> Result<NodeId> {
     let Some(stages) = Stages::of(graph, sink, row)? else { return Ok(sink) };
     let count = stages.levels.len() as i64;
@@ -46,7 +46,7 @@ pub(super) fn pipeline(graph: &mut Graph, sink: NodeId, row: NodeId) -> Result<N
     graph.add(Op::Sink, effects.as_slice(), Arg::None)
 }
 
-/// What the rows of a kernel are made in.
+/// The pipeline stages that compute the rows of a kernel.
 struct Stages {
     /// Loops around that over rows, outer ones first.
     outer: Vec<NodeId>,
@@ -56,12 +56,13 @@ struct Stages {
     columns: Vec<NodeId>,
     /// The stores.
     body: NodeId,
-    /// Reduces to one number a row: those that need none of the others, those that need only them, and so on.
+    /// Reduces to one number per row, by level: those that depend on no other, those that depend only on these, and so
+    /// on.
     levels: Vec<Vec<Cut>>,
     kept: Vec<Kept>,
 }
 
-/// A Reduce, and the numbers of all rows.
+/// A Reduce, and the buffer of its results for all rows.
 struct Cut {
     node: NodeId,
     local: Local,
@@ -73,7 +74,7 @@ struct Kept {
     filled: NodeId,
     at: NodeId,
     value: NodeId,
-    /// The new one, and how far apart rows are in it.
+    /// The new buffer, and the stride between its rows.
     local: Local,
     size: i64,
 }
@@ -95,7 +96,7 @@ impl Stages {
         outer.pop();
         let order = graph.reachable(&[body]);
         let live = Live::new(graph, &order)?;
-        // A store that never happens would take along what it waits for.
+        // A store that never happens would be dropped with the effects that it waits for.
         let is_chosen = |&node: &NodeId| {
             let gate = graph.sources(node).get(2).filter(|_| graph.op(node) == Op::Store);
             gate.is_some_and(|&gate| live.of(gate) & live.bit(row) != 0)
@@ -143,7 +144,7 @@ fn kind(graph: &Graph, range: NodeId) -> Option<AxisType> {
     }
 }
 
-/// The Reduces that give one number a row, by how many others must be over before.
+/// The Reduces that give one number per row, by the length of the chain of others that they depend on.
 fn levels(graph: &Graph, order: &[NodeId], live: &Live, (row, around): (RangeSet, RangeSet)) -> Vec<Vec<NodeId>> {
     let mut level_of = vec![0usize; graph.len()];
     let mut levels: Vec<Vec<NodeId>> = Vec::new();
@@ -195,9 +196,9 @@ struct Build<'a> {
     next_id: u32,
     /// The loop that is being filled.
     counter: Option<NodeId>,
-    /// What has happened so far: every effect waits for the one before.
+    /// The last effect so far: every effect waits for the one before.
     last: Option<NodeId>,
-    /// The same without what the loops over columns do that are being filled.
+    /// The same without the effects in the loops over columns that are being filled.
     outside: Option<NodeId>,
 }
 
@@ -274,7 +275,7 @@ impl Build<'_> {
         self.close(ranges)
     }
 
-    /// Ends loops around all that has happened in them.
+    /// Ends loops around all effects in them.
     fn close(&mut self, ranges: &[NodeId]) -> Result<()> {
         for &range in ranges.iter().rev() {
             if let Some(last) = self.last {
@@ -304,7 +305,8 @@ impl Build<'_> {
         Ok((self.after(kept.local, self.last)?, which.scale(kept.size).plus(&at)))
     }
 
-    /// What `roots` are for one row: the numbers of its Reduces are read, Ranges are new ones, those `known` are given.
+    /// Copies `roots` for one row: the results of its Reduces are loaded, Ranges are fresh, and the `known` ones become
+    /// those `given`.
     fn copy(&mut self, roots: &[NodeId], row: &Affine, known: &[NodeId], given: &[NodeId]) -> Result<Replacement> {
         let stages = self.stages;
         let mut copy = Replacement::new(stages.row, row, None);

@@ -6,8 +6,8 @@ use crate::lower::optimize::Recomputed;
 use tinyspec_ir::{AxisType, Graph, NodeId, Result};
 
 impl Rebuild<'_> {
-    /// What stands for the repeated value: a read of what the Reduce's loop stores. `None` where that loop has not one
-    /// Range.
+    /// The replacement of the repeated value: a Load of the value that the Reduce's loop stores. `None` where that loop
+    /// does not have exactly one Range.
     pub(super) fn keep(&mut self, graph: &mut Graph, repeat: &Recomputed) -> Result<Option<NodeId>> {
         let (Some(from), Some(to)) = (self.space.origin(repeat.from), self.space.origin(repeat.to)) else {
             return Ok(None);

@@ -1,8 +1,8 @@
-//! Staging: a LOCAL copy of what some axes read, made once outside of them.
+//! Staging: a LOCAL copy of the elements that some axes read, made once outside of them.
 //!
 //! The axes that walk along one dim of the source form a *group*, such as the positions and the taps of a window. The
-//! copy walks the group's extent once, so what windows share is copied once, and what lies outside of the source
-//! becomes the zeros of the copy: reads of it need no gate.
+//! copy walks the group's extent once, so elements that windows share are copied once, and positions outside of the
+//! source become zeros of the copy: reads of it need no gate.
 
 mod first;
 mod groups;
@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 use tinyspec_ir::affine::{Affine, less};
 use tinyspec_ir::{Builder, Graph, NodeId, Op, Result};
 
-/// Axes along one dim of the source, each with what a trip adds to the position in it.
+/// Axes along one dim of the source, each with the amount that a trip adds to the position in it.
 struct Group {
     steps: SmallVec<[(usize, i64); 4]>,
     /// Elements from one position to the next.
@@ -40,7 +40,7 @@ impl Group {
     }
 }
 
-/// In what form a copy keeps what it reads.
+/// The form in which a copy holds the elements.
 #[derive(Clone, Copy)]
 pub(super) enum Form {
     /// As it is.
@@ -55,7 +55,8 @@ pub(super) enum Form {
 type Condition = Affine;
 
 impl Rebuild<'_> {
-    /// Reads a LOCAL copy of what the axes inside of the staged loop walk over; `None` where that is not regular.
+    /// Reads a LOCAL copy of the elements that the axes inside of the staged loop access; `None` where that is not
+    /// regular.
     pub(super) fn stage(
         &mut self,
         graph: &mut Graph,
@@ -169,7 +170,7 @@ impl Rebuild<'_> {
                 let first = group.steps.iter().find(|step| own(step.0));
                 first.map_or(0, |&(axis, step)| step / self.space.axes[axis].stride)
             };
-            // What the other ranges of a window reach beyond this one.
+            // The reach of the other ranges of a window beyond this one.
             let (mut least, mut most) = (0, 0);
             for &(axis, step) in walked.iter().flat_map(|&group| &groups[group].steps).filter(|step| !own(step.0)) {
                 let other = &self.space.axes[axis];

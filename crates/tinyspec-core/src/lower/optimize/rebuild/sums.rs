@@ -1,5 +1,5 @@
-//! Sums in LOCAL memory (Halide's `compute_at` for Reduces): the loops of the Reduces leave all results of a block there, and loops of
-//! their own compute what follows from them. Two schedules need this:
+//! Sums in LOCAL memory (Halide's `compute_at` for Reduces): the loops of the Reduces leave all results of a block there, and separate
+//! loops compute the values that depend on them. Two schedules need this:
 //!
 //! * A loop over terms around loops over results (reduction interchange) adds a few terms to every result in each trip. When columns of
 //!   a matrix are summed, this reads its rows from end to end, giving sequential access.
@@ -18,7 +18,7 @@ use tinyspec_ir::rewrite::{substitute, transform};
 use tinyspec_ir::{Arg, AxisType, Builder, Graph, NodeId, Op, Result};
 
 /// The kernel with its sums in LOCAL memory, if a loop over terms is around one over results, or if `tile` asks for a loop over the rows
-/// of the register tile. As it is where that is not regular, and where it has other LOCAL memory in the way.
+/// of the register tile. Unchanged where that is not regular, or where other LOCAL memory is in the way.
 pub(super) fn stage(
     graph: &mut Graph,
     sink: NodeId,
@@ -50,7 +50,7 @@ pub(super) fn stage(
 
 /// The Reduces of a nest whose results go through LOCAL memory.
 struct Sums {
-    /// What the loops are around.
+    /// The body of the loops.
     body: NodeId,
     /// Loops around all, outer ones first.
     outer: Vec<NodeId>,
@@ -59,7 +59,7 @@ struct Sums {
     /// The same with the loops over terms that are around some of them; empty where none is.
     terms: Vec<NodeId>,
     reduces: Vec<Sum>,
-    /// Where results are used at all.
+    /// The condition under which results are used at all.
     gate: Option<NodeId>,
 }
 
@@ -71,7 +71,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// The place of a result in the buffer, with other Ranges in the place of those in `map`.
+    /// The position of a result in the buffer, with the Ranges in `map` replaced.
     fn index(&self, graph: &Graph, map: &FxHashMap<NodeId, NodeId>) -> Affine {
         let (mut index, mut stride) = (Affine::number(0), 1);
         for &range in self.results.iter().rev() {
@@ -229,7 +229,7 @@ impl Sums {
         closed(graph, both, &loops)
     }
 
-    /// Does it depend on this range whether a term is there, but not on the shorter one that replaces it in `map`?
+    /// Whether gates of the terms depend on this range, but not on the shorter one that replaces it in `map`.
     fn opens(
         &self,
         graph: &mut Graph,
@@ -292,7 +292,7 @@ impl Sums {
         closed(graph, stores, &loops)
     }
 
-    /// Computes what follows from the sums, in loops of its own; `row` becomes a loop.
+    /// Computes the epilogue of the sums in separate loops; `row` becomes a loop.
     fn finish(&self, graph: &mut Graph, filled: NodeId, row: Option<NodeId>) -> Result<NodeId> {
         let (mut map, loops) = again(graph, &self.results, row)?;
         for (sum, local) in self.buffers() {
@@ -330,7 +330,7 @@ fn trips(graph: &Graph, range: NodeId) -> i64 {
     live::trips(graph, range).unwrap_or(1)
 }
 
-/// Is the axis walked by a loop, not in the tile?
+/// Whether the axis is walked by a loop, not in the tile.
 fn is_loop(graph: &Graph, range: &NodeId) -> bool {
     !matches!(graph.arg(*range), Arg::Range { axis: AxisType::Upcast | AxisType::Unroll, .. })
 }

@@ -1,4 +1,4 @@
-//! What of a kernel decides which transforms fit it: the same under every schedule.
+//! The facts about a kernel that decide which transforms fit it, the same under every schedule.
 
 use super::Space;
 use crate::lower::loops;
@@ -15,10 +15,10 @@ pub(in super::super) struct Facts {
     pub nests: Vec<Vec<usize>>,
     /// The origins of each Reduce.
     pub reductions: Vec<Vec<usize>>,
-    /// Some Reduce is loop-carried.
+    /// Whether some Reduce is loop-carried.
     pub carries: bool,
-    /// All Reduces are over the same ranges and vary with all outputs, so that loops over these ranges can be around those over
-    /// outputs.
+    /// Whether all Reduces are over the same ranges and vary with all outputs, so that loops over these ranges can be around
+    /// those over outputs.
     pub alike: bool,
     /// Params that may be packed: read, never written.
     pub params: Vec<u32>,
@@ -28,16 +28,16 @@ pub(in super::super) struct Facts {
     pub contiguous: Vec<usize>,
     /// The origins that conditions bound.
     pub bounded: Vec<usize>,
-    /// Ranges that words can be made along, and what the words hold.
+    /// Ranges along which elements can be packed into words, and the dtype of these elements.
     pub word_ranges: Vec<NodeId>,
     pub numbers: Option<DType>,
-    /// The device has workgroups; else its threads share the one THREAD axis.
+    /// Whether the device has workgroups; else its threads share the one THREAD axis.
     pub workgroups: bool,
-    /// A kernel that runs before can make copies.
+    /// Whether a kernel that runs before can make copies.
     pub can_copy_before: bool,
-    /// All results are sums at places that data name.
+    /// Whether all results are sums at data-dependent positions.
     pub can_scatter: bool,
-    /// What online-softmax tiling needs to know, where the kernel has that form.
+    /// The axis lengths for online-softmax tiling, if the kernel has that form.
     pub lengths: Option<Lengths>,
 }
 

@@ -6,12 +6,12 @@ use crate::lower::optimize::space::LARGEST_TILE;
 use crate::lower::optimize::{AxisName, Refusal, Space};
 use std::fmt;
 
-/// Pads an axis to a multiple; what lies beyond its bound has gates.
+/// Pads an axis to a multiple; positions beyond its bound have gates.
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Padto {
     /// The axis; the outermost of its Range.
     pub axis: AxisName,
-    /// Of what its trips become a multiple.
+    /// The number of which its trips become a multiple.
     pub multiple: i64,
 }
 

@@ -6,7 +6,8 @@ use std::fmt;
 use tinyspec_ir::AxisType;
 
 /// Partitions the loop of a Reduce where its conditions change (loop partitioning, index-set splitting): trips in which they hold for
-/// a whole tile test nothing, and those in which they fail for a whole tile add only what does not depend on the tile, or do not run.
+/// a whole tile test nothing, and those in which they fail for a whole tile add only terms that do not depend on the tile, or do not
+/// run.
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Partition {
     /// The axis.
@@ -47,7 +48,7 @@ impl Transform for Partition {
 }
 
 impl Space {
-    /// Is the axis a serial loop over terms whose trips conditions bound?
+    /// Whether the axis is a serial loop over terms whose trips conditions bound.
     pub(in super::super) fn can_partition(&self, axis: usize) -> bool {
         let axis = &self.axes[axis];
         axis.kind == AxisType::Reduce

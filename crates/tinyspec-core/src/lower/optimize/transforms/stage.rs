@@ -7,24 +7,24 @@ use std::fmt;
 /// Computes a value into a LOCAL buffer, and reads it from there (Halide's `compute_at` and `store_at`).
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub enum Stage {
-    /// Packing: a copy of what the axes inside of the loop `at` read from a Param.
+    /// Packing: a copy of the elements of a Param that the axes inside of the loop `at` read.
     Param {
         /// Slot of the Param.
         slot: u32,
         /// The loop whose trips make a copy each; `None` stands for the root of the kernel, which makes one.
         at: Option<AxisName>,
-        /// Who makes the copy.
+        /// The code that makes the copy.
         by: Copier,
     },
     /// Recomputation cache: a value that two loops of the kernel compute, by its number in
     /// [`Kernel::recomputed`](crate::lower::optimize::Kernel::recomputed). The loop of a Reduce stores it, the other one loads it.
     Value(usize),
-    /// Epilogue fission: the sums of a register tile. A loop over the tile's rows computes what follows from them, so that its
-    /// instructions are emitted once, not once a row.
+    /// Epilogue fission: the sums of a register tile. A loop over the tile's rows computes the epilogue, so that its
+    /// instructions are emitted once, not once per row.
     Sums,
 }
 
-/// Who copies what a kernel reads of a Param.
+/// The code that makes the copy of a Param.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Copier {
     /// Loops of the copy's own, before those that read it. Each thread makes the copies that it reads.

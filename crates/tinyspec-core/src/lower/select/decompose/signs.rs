@@ -62,7 +62,7 @@ impl Sides {
     }
 }
 
-/// What the outcome of a condition implies about the sign of a value.
+/// The sign information about a value that the outcome of a condition implies.
 fn known(graph: &Graph, condition: NodeId, holds: bool, value: NodeId) -> Sides {
     let (Op::CmpLt, &[a, b]) = (graph.op(condition), graph.sources(condition)) else { return Sides::UNKNOWN };
     // If the comparison fails, the order is reversed, unless the value is nan, which counts as both signs.

@@ -1,4 +1,4 @@
-//! Index arithmetic as machine integers: a scalar base per part of a tile, and what varies from lane to lane.
+//! Index arithmetic as machine integers: a scalar base per part of a tile, and the offsets of the lanes.
 
 use super::{Cut, cast, dims, malformed, splat};
 use crate::lower::select::tile::Layout;

@@ -1,4 +1,4 @@
-//! Gates per lane: which lanes of a vector are closed by constants, and what must be tested at run time.
+//! Gates per lane: which lanes of a vector constants mask off, and which conditions must be tested at run time.
 
 use super::Cut;
 use super::{cast, splat};

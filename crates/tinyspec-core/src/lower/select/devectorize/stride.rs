@@ -15,7 +15,7 @@ pub(crate) fn is_near(stride: i64, width: i64) -> bool {
     stride == -1 && width > 1 || (2..=MAX_STRIDE.min(width / 2)).contains(&stride.abs())
 }
 
-/// What a Load reads at a constant stride.
+/// The access of a Load whose lanes are a constant stride apart.
 pub(super) struct Strided<'a> {
     pub buffer: NodeId,
     /// The index of the whole tile.
@@ -47,7 +47,7 @@ impl Cut {
         is_near(stride, width) && (stride == -1 || self.masked || dtype.size() >= size_of::<i32>())
     }
 
-    /// The vector of elements `stride` apart from `base` on; closed lanes get the alternative.
+    /// The vector of elements `stride` apart from `base` on; masked-off lanes get the alternative.
     pub(super) fn load_near(
         &mut self,
         graph: &mut Graph,

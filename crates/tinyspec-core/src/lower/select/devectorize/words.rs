@@ -14,7 +14,7 @@ pub(super) struct Word {
     loads: SmallVec<[NodeId; 4]>,
     buffer: NodeId,
     index: Affine,
-    /// What closed lanes hold, if there are any.
+    /// The value of masked-off lanes, if the Loads are gated.
     alt: Option<NodeId>,
 }
 
@@ -24,7 +24,7 @@ impl Word {
         &self.index
     }
 
-    /// How many numbers it holds.
+    /// The number of elements in the word.
     pub(super) fn count(&self) -> i64 {
         self.loads.len() as i64
     }
@@ -57,7 +57,7 @@ impl Cut {
         Ok(parts.map(|parts| New::Value(Parts { layout, parts })))
     }
 
-    /// The word that a value is.
+    /// Matches a value that is such a word.
     pub(super) fn word(&self, graph: &Graph, node: NodeId) -> Option<Word> {
         if graph.op(node) != Op::Or {
             return None;

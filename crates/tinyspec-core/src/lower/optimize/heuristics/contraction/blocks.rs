@@ -1,4 +1,4 @@
-//! Blocks of a product: what is copied, or read, at once stays in the caches while the other operand walks by.
+//! Cache blocking of a product: a block that is copied or read stays in the caches while the other operand is streamed.
 
 use super::super::super::axis::Axis;
 use super::{Contraction, Planner};
@@ -9,7 +9,7 @@ use tinyspec_ir::AxisType;
 const FEW_REGISTERS: usize = 16;
 
 impl Planner<'_> {
-    /// A tile of rows is multiplied with all panels of a block before the next comes: it stays in the caches meanwhile.
+    /// A tile of rows is multiplied by all panels of a block before the next tile, and stays in the caches meanwhile.
     pub(super) fn block_inside(&mut self, tile: &Contraction) {
         let of_lane = |axis: &Axis| axis.origin == tile.lane && axis.kind == AxisType::Loop;
         let block = self.space.axes.iter().rposition(of_lane);
@@ -35,7 +35,7 @@ impl Planner<'_> {
         let trips = self.space.axes[axis].trips.unwrap_or(1);
         let cache = self.target.cache_bytes[1] as i64;
         let block = (2..=trips / 2).rev().find(|&block| {
-            // Two panels already halve what comes from far.
+            // Two panels already halve the traffic from the last-level cache.
             let limit = if block == 2 && self.are_rows_far(tile) { cache / 2 } else { cache / 4 };
             trips % block == 0
                 && (trips / block) % self.target.threads as i64 == 0

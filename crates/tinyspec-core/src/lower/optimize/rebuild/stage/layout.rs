@@ -82,7 +82,8 @@ impl Rebuild<'_> {
     }
 
     /// The order of a copy's groups in memory: output loops, then reductions in the order of their loops, the output tile
-    /// inside: what a reduction reads one after the other lies together. Where vectors lie along a reduction, it is innermost.
+    /// inside: elements that a reduction reads consecutively are adjacent. Where vectors lie along a reduction, it is
+    /// innermost.
     fn order_in_memory(&self, groups: &[Group]) -> Vec<usize> {
         let is_of = |group: &Group, is: &dyn Fn(AxisType) -> bool| {
             group.steps.iter().all(|step| is(self.space.axes[step.0].kind))
