@@ -178,12 +178,12 @@ fn a_layer_that_is_called_often_stays_a_function() -> Result<()> {
         let run = tower.prepare(&[&x, &a, &b])?;
         let mut out = run.outputs()?;
         run.call(&mut out, &[&x, &a, &b])?;
-        let called: Tensor = tower(&x, &a, &b).into();
+        let called = tower(&x, &a, &b);
         let from_text = read.call(&[&x, &a, &b])[0].to_vec::<f32>()?;
         for found in [called.to_vec::<f32>()?, out[0].to_vec::<f32>()?, from_text] {
             assert!(close(&found, &wanted), "{found:?} instead of {wanted:?}");
         }
-        let called: Tensor = tower(&x, &a, &b).into();
+        let called = tower(&x, &a, &b);
         for (found, wanted) in gradients(&called)?.iter().zip(gradients(&loop_of(&x))?) {
             assert!(close(found, &wanted), "{found:?} instead of {wanted:?}");
         }

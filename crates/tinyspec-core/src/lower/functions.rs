@@ -283,6 +283,9 @@ struct Use {
     counts: Vec<usize>,
 }
 
+/// The bodies of a use's Functions, how many of the arguments each takes, and how they are passed: equal for uses of one body.
+type Key = (Vec<NodeId>, Vec<usize>, Vec<Taken>);
+
 /// Uses with one body.
 struct Family {
     taken: Vec<Taken>,
@@ -337,7 +340,7 @@ fn families(graph: &Graph, level: &[NodeId], users: &Users) -> Vec<Family> {
         open.entry(arguments).or_insert(number);
     }
     let mut families: Vec<Family> = Vec::new();
-    let mut known: FxHashMap<(Vec<NodeId>, Vec<usize>, Vec<Taken>), usize> = FxHashMap::default();
+    let mut known: FxHashMap<Key, usize> = FxHashMap::default();
     for one in uses {
         let Some(taken) = one.kinds(graph) else { continue };
         let bodies = one.functions.iter().map(|&function| graph.source(function, 0)).collect();

@@ -4,6 +4,7 @@ use super::body::Body;
 use super::opaque;
 use crate::lower::rangeify::{KernelCall, Schedule};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::hash_map::Entry;
 use tinyspec_ir::{Arg, Builder, Graph, NodeId, Op, Result};
 
 /// New nodes by old ones.
@@ -111,9 +112,8 @@ impl Splicer {
         let mut own = self.uses.remove(&(number, one)).unwrap_or_default();
         let arguments = &from.sources(call.node)[1 + call.outputs..];
         for (&place, &argument) in body.places.iter().zip(arguments) {
-            if !own.contains_key(&place) {
-                let argument = copied(&mut self.graph, from, argument, new)?;
-                own.insert(place, argument);
+            if let Entry::Vacant(entry) = own.entry(place) {
+                entry.insert(copied(&mut self.graph, from, argument, new)?);
             }
         }
         if part == 0 {
