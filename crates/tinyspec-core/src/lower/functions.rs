@@ -5,7 +5,7 @@
 //! the graph itself is cut into kernels, [`Outlined::splice`] replaces each of these Calls by the Calls of the body's schedule (`splice`).
 //!
 //! Nothing is fused across the border of an opaque Call. So a Function is inlined if the bytes that fusion might save there are worth
-//! more than [`MOST_LOST`] of its work.
+//! more than `MOST_LOST` of its work.
 //!
 //! A Function and its gradient share the values of the forward pass that the gradient needs. They are scheduled together as one body
 //! with a hole: an opaque Call that takes the Function's results and gives the cotangents stands for the rest of the program. The
