@@ -659,6 +659,14 @@ proptest! {
 }
 
 #[test]
+fn an_axis_may_be_padded_twice_beside_one_that_is_partitioned() {
+    let schedule = ["padto(c, 5)", "padto(a, 2)", "padto(a, 3)", "partition(c)"].map(|op| op.parse::<OptOp>().unwrap());
+    for target in 0..targets().len() {
+        SCHEDULED.iter().for_each(|case| check_schedule(case(), &schedule, target));
+    }
+}
+
+#[test]
 fn an_axis_may_be_padded_inside_of_one_of_a_single_trip() {
     let schedule = ["split(d, 1 r top)", "padto(d, 2)"].map(|op| op.parse::<OptOp>().unwrap());
     for target in 0..targets().len() {

@@ -16,11 +16,11 @@ impl Arithmetic<'_> {
         self.graph.constant(Const::int(DType::I64, number.into()))
     }
 
-    /// The value of a form.
+    /// The value of a form over old nodes.
     pub fn sum(&mut self, form: &Affine) -> Result<NodeId> {
         let mut sum = self.number(form.constant());
         for &(node, factor) in form.terms() {
-            let term = self.scaled(node, factor)?;
+            let term = self.scaled(self.instructions.now(node), factor)?;
             sum = self.binary(Op::Add, sum, term)?;
         }
         Ok(sum)
