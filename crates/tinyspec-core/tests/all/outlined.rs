@@ -240,3 +240,26 @@ fn gradients_of_other_programs() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// A gradient is derived for each device.
+#[test]
+fn calls_of_one_function_on_two_devices_have_gradients() -> Result<(), Error> {
+    for both in cases() {
+        let function = both.function()?;
+        let weights = weights(8);
+        let pipeline = |call: &dyn Fn(&[Tensor]) -> Vec<Tensor>| {
+            let first = values(&[ROWS, WIDTH], 0).to("interpreter:0");
+            let mut x = first.clone();
+            for (layer, [a, b]) in weights.iter().enumerate() {
+                let device = if layer < 4 { "interpreter:0" } else { "interpreter:1" };
+                x = call(&[x.to(device), a.to(device), b.to(device)]).swap_remove(0);
+            }
+            let loss = (&x * &x).mean(.., false);
+            let mut wanted: Vec<&Tensor> = weights.iter().flatten().collect();
+            wanted.push(&first);
+            grad(&loss, &wanted)
+        };
+        compare(both.name, pipeline, &function, both.compute)?;
+    }
+    Ok(())
+}

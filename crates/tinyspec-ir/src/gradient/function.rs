@@ -7,7 +7,7 @@ use super::total::Cotangents;
 use crate::function::{function_values, inline, own_gradient};
 use crate::ops::creation::zeros;
 use crate::signature::NamedDim;
-use crate::{Arg, Builder, DType, Dim, Error, ErrorKind, Graph, NodeId, Op, Result, Shape};
+use crate::{Arg, Builder, DType, Device, Dim, Error, ErrorKind, Graph, NodeId, Op, Result, Shape};
 use rustc_hash::FxHashMap;
 
 /// Derived gradients of the Functions of one graph.
@@ -20,8 +20,8 @@ struct Key {
     tuple: NodeId,
     /// The arguments that are dims.
     dims: Vec<NodeId>,
-    /// The shapes of the others.
-    shapes: Vec<Shape>,
+    /// The shapes and devices of the others.
+    kinds: Vec<(Shape, Option<Device>)>,
     /// Whether each result has a cotangent.
     given: Vec<bool>,
     /// Whether the gradient of each argument is wanted.
@@ -78,8 +78,12 @@ impl Functions {
         passed: &[Option<NodeId>],
         connected: &[bool],
     ) -> Result<Vec<(NodeId, NodeId)>> {
-        let shapes: Vec<Shape> = inputs.iter().map(|&input| graph.props(input).shape.clone()).collect();
-        if !shapes.iter().flatten().all(|dim| dim.as_const().is_some()) {
+        let kind = |&input: &NodeId| {
+            let props = graph.props(input);
+            (props.shape.clone(), props.device.clone())
+        };
+        let kinds: Vec<(Shape, Option<Device>)> = inputs.iter().map(kind).collect();
+        if !kinds.iter().flat_map(|(shape, _)| shape).all(|dim| dim.as_const().is_some()) {
             let message = "inline Functions of sizes that are not known before taking a gradient";
             return Err(Error::new(ErrorKind::Gradient, "function", message));
         }
@@ -87,7 +91,7 @@ impl Functions {
         let key = Key {
             tuple: graph.source(function, 0),
             dims,
-            shapes,
+            kinds,
             given: passed.iter().map(Option::is_some).collect(),
             wanted: inputs.iter().map(is_wanted).collect(),
         };
