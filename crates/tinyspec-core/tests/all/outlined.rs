@@ -263,3 +263,63 @@ fn calls_of_one_function_on_two_devices_have_gradients() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// Values that the program keeps and gradients of Functions read, too; many calls, so that the ends of the chain count for little.
+#[test]
+fn gradients_of_intermediate_values() {
+    on_each_device(|| {
+        for both in cases().into_iter().filter(|both| both.name == "residual") {
+            let function = both.function()?;
+            let weights = weights(32);
+            let kept = |call: &dyn Fn(&[Tensor]) -> Vec<Tensor>| {
+                let mut inputs = vec![values(&[ROWS, WIDTH], 0)];
+                for [a, b] in &weights {
+                    let x = call(&[inputs[inputs.len() - 1].clone(), a.clone(), b.clone()]).swap_remove(0);
+                    inputs.push(x);
+                }
+                let last = &inputs[inputs.len() - 1];
+                let loss = (last * last).mean(.., false);
+                let mut found = grad(&loss, &[&inputs[3], &inputs[0], &inputs[30], &weights[1][0]])?;
+                found.extend([inputs[4].clone(), loss]);
+                Ok(found)
+            };
+            compare(both.name, kept, &function, both.compute)?;
+        }
+        Ok(())
+    });
+}
+
+/// Functions whose arguments begin with those of the one before are parts of one body, with a hole between each two.
+#[test]
+fn a_body_may_have_several_holes() -> Result<(), Error> {
+    type Compute = fn(&[Tensor]) -> Vec<Tensor>;
+    // The products have to be long, or else they are fused into what reads them.
+    const LENGTH: i64 = 64;
+    let parts: [Compute; 3] = [
+        |of| vec![of[0].matmul(&of[1]) * 0.3 + &of[2]],
+        |of| vec![of[3].matmul(&of[2]) * 0.3 + &of[0] + &of[1]],
+        |of| vec![of[4].matmul(&of[2]) * 0.3 + &of[0] - &of[1] + &of[3]],
+    ];
+    let traced = |(compute, count): (Compute, usize)| {
+        Function::trace(&vec![Spec::new(DType::F32, [LENGTH, LENGTH]); count], compute)
+    };
+    let functions: Vec<Function> = parts.into_iter().zip(3..).map(traced).collect::<Result<_, _>>()?;
+    on_each_device(|| {
+        let program = |call: &dyn Fn(usize, &[Tensor]) -> Vec<Tensor>| {
+            let mut x = values(&[LENGTH, LENGTH], 0);
+            for layer in 0..6 {
+                let [a, b] = [1, 2].map(|seed| values(&[LENGTH, LENGTH], 2 * layer + seed));
+                let mut passed = vec![x, a, b];
+                for part in 0..3 {
+                    let found = call(part, &passed);
+                    passed.extend(found);
+                }
+                x = passed.swap_remove(5);
+            }
+            vec![x]
+        };
+        let called = program(&|part, inputs| functions[part].call(&inputs.iter().collect::<Vec<_>>()));
+        assert_close("holes", &called, &program(&|part, inputs| parts[part](inputs)))
+    });
+    Ok(())
+}

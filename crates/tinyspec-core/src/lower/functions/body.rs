@@ -26,6 +26,8 @@ pub(super) struct Body {
     pub work: f64,
     /// The arguments in memory: Params, or Buffers that a hole writes.
     pub places: Vec<NodeId>,
+    /// By argument in memory, its state once it is given: for Buffers that a hole writes, after the hole.
+    pub given: Vec<NodeId>,
     reads: Vec<Reads>,
     /// By position in the list of arguments, the number of the argument in memory.
     numbers: Vec<Option<usize>>,
@@ -85,6 +87,7 @@ impl Body {
         let costs = Costs::of(target);
         let work = facts.values().map(|facts| facts.time(&costs)).sum();
         let reads = places.iter().map(|&place| reads(&schedule, place, &facts)).collect();
+        let states = given(&schedule, &places);
         let mut given = schedule.outputs.iter().zip(kinds);
         let parts = family.results.iter().map(|numbers| {
             let results = numbers.iter().zip(given.by_ref()).map(|(&number, (&state, kind))| {
@@ -96,7 +99,7 @@ impl Body {
         });
         let parts = parts.collect();
         let part_of = part_of(&schedule);
-        Some(Body { part_of, parts, work, places, reads, numbers, schedule })
+        Some(Body { part_of, parts, work, places, given: states, reads, numbers, schedule })
     }
 
     /// How the argument at a position is read; `None` if it is not passed in memory.
@@ -219,6 +222,23 @@ fn places(schedule: &Schedule, numbers: &[Option<usize>]) -> Option<Vec<NodeId>>
         *place = Some(buffer);
     }
     places.into_iter().collect()
+}
+
+/// The states of the arguments once they are given.
+fn given(schedule: &Schedule, places: &[NodeId]) -> Vec<NodeId> {
+    let graph = &schedule.graph;
+    let mut given = places.to_vec();
+    let holes = schedule.calls.iter().filter(|call| hole(graph, call.kernel).is_some());
+    let holes: FxHashSet<NodeId> = holes.map(|call| call.node).collect();
+    for node in graph.reachable_outside_bodies(&[schedule.root]) {
+        if let (Op::After, &[buffer, call]) = (graph.op(node), graph.sources(node))
+            && holes.contains(&call)
+            && let Some(number) = places.iter().position(|&place| place == buffer)
+        {
+            given[number] = node;
+        }
+    }
+    given
 }
 
 /// By Call, the number of its part: it comes after the holes that it depends on.

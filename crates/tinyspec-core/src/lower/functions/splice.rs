@@ -110,10 +110,16 @@ impl Splicer {
     ) -> Result<()> {
         let inner = &body.schedule.graph;
         let mut own = self.uses.remove(&(number, one)).unwrap_or_default();
+        // The results of earlier parts come last: this Call only waits for them.
+        let earlier: usize = body.parts[..part].iter().map(|part| part.results.len()).sum();
         let arguments = &from.sources(call.node)[1 + call.outputs..];
-        for (&place, &argument) in body.places.iter().zip(arguments) {
+        let arguments = &arguments[..arguments.len() - earlier];
+        for ((&place, &given), &argument) in body.places.iter().zip(&body.given).zip(arguments) {
             if let Entry::Vacant(entry) = own.entry(place) {
-                entry.insert(copied(&mut self.graph, from, argument, new)?);
+                let argument = copied(&mut self.graph, from, argument, new)?;
+                entry.insert(argument);
+                // Nothing is left of the holes.
+                own.insert(given, argument);
             }
         }
         if part == 0 {
