@@ -1,6 +1,7 @@
 //! A body that several Functions have, cut into kernels.
 
-use super::{Family, Outlined, Taken};
+use super::Outlined;
+use super::uses::{Family, Taken};
 use crate::lower::pass::is_shown;
 use crate::lower::rangeify::{CUT, Costs, KernelCall, SIMPLIFY, Schedule, rangeify, run_on_tensors};
 use crate::profile;
