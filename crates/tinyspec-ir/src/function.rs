@@ -5,7 +5,7 @@
 mod backward;
 mod inline;
 
-pub use inline::{function_values, inline, inline_all, inline_known, inline_where, own_gradient, replace_functions};
+pub use inline::{function_values, inline, inline_all, inline_known, own_gradient, replace_functions};
 
 use crate::encode::{Reader, Writer, decode, encode};
 use crate::ops::Literal;

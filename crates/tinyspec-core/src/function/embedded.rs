@@ -3,7 +3,7 @@
 use super::states::Buffer;
 use super::tracing::Tracing;
 use super::{Body, Function, Prepared, rewritten, without_elements};
-use crate::lazy::MANY_CALLS;
+use crate::lower::functions::LEAST_USES;
 use crate::nn::Role;
 use crate::tensor::{Element, Scalar, Tensor, become_gradients};
 use crate::{Error, Result};
@@ -268,10 +268,9 @@ impl EmbeddedFunction {
 
     /// The graph with the bodies of its callees and the values of constants. What is called often stays a Function.
     fn resolve(&self, traced: &Traced, constants: &[Const]) -> Result<(Graph, Vec<NodeId>)> {
-        let calls = |site: &CallSite| {
-            let equal = |other: &&CallSite| (other.callee, other.is_gradient) == (site.callee, site.is_gradient);
-            traced.calls.iter().filter(equal).count()
-        };
+        let key = |site: &CallSite| (site.callee, site.is_gradient);
+        let mut calls: FxHashMap<(u32, bool), usize> = FxHashMap::default();
+        traced.calls.iter().for_each(|site| *calls.entry(key(site)).or_default() += 1);
         let mut tuples: FxHashMap<(u32, bool), NodeId> = FxHashMap::default();
         Ok(traced.resolve(constants, |graph, site, arguments| {
             let missing = || tinyspec_ir::Error::new(ErrorKind::Verify, self.name, "a callee is missing");
@@ -282,13 +281,12 @@ impl EmbeddedFunction {
                 other => tinyspec_ir::Error::new(ErrorKind::Value, callee.name, other.to_string()),
             })?;
             // The gradient of a Function needs its sizes.
-            if calls(site) < MANY_CALLS || !function.signature().dims.is_empty() {
+            if calls[&key(site)] < LEAST_USES || !function.signature().dims.is_empty() {
                 return function.inline(graph, arguments);
             }
-            let key = (site.callee, site.is_gradient);
-            let tuple = match tuples.get(&key) {
+            let tuple = match tuples.get(&key(site)) {
                 Some(&tuple) => tuple,
-                None => *tuples.entry(key).or_insert(function.body().tuple_in(graph)?),
+                None => *tuples.entry(key(site)).or_insert(function.body().tuple_in(graph)?),
             };
             function.body().call(graph, tuple, arguments)
         })?)

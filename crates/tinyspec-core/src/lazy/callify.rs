@@ -7,7 +7,7 @@ mod derivation;
 mod graph;
 mod unrequested;
 
-pub(crate) use graph::{Callified, MANY_CALLS, Opened, param, twin};
+pub(crate) use graph::{Callified, Opened, param, twin};
 pub(crate) use unrequested::Unevaluated;
 
 use super::changing::{Change, Changing, changing};

@@ -19,7 +19,7 @@ mod unread;
 
 pub use body::Body;
 pub(crate) use builder::{LazyBuilder, Results};
-pub(crate) use callify::{MANY_CALLS, Walk};
+pub(crate) use callify::Walk;
 pub(crate) use changing::number_as_data;
 pub(crate) use composition::Method;
 pub(crate) use handle::Handle;

@@ -25,8 +25,8 @@ use tinyspec_ir::function::{function_values, inline, inline_all, replace_functio
 use tinyspec_ir::{Builder, DType, Graph, Location, NodeId, Op, Result, Shape};
 use uses::{Family, Users, families};
 
-/// The least number of equal Functions that are lowered once.
-const LEAST_USES: usize = 4;
+/// The least number of equal Functions that are lowered once. What is called less often need not stay a Function.
+pub(crate) const LEAST_USES: usize = 4;
 /// The greatest part of its work that a Function may lose at its border.
 const MOST_LOST: f64 = 0.02;
 /// The custom function that an opaque Call names; its parameters are the number of the body, the part of it, and the number of the use.

@@ -96,24 +96,11 @@ pub fn inline_all(graph: Graph, roots: Vec<NodeId>) -> Result<(Graph, Vec<NodeId
     let (mut graph, mut roots) = (graph, roots);
     // A body may contain Functions: each round inlines one level.
     while graph.reachable_outside_bodies(&roots).iter().any(|&node| graph.op(node) == Op::Function) {
-        (graph, roots) = inline_where(&graph, &roots, |_| true)?;
+        (graph, roots) = replace_functions(&graph, &roots, |opened, node, arguments| {
+            inline(opened, &graph, &function_values(&graph, node), arguments).map(Some)
+        })?;
     }
     Ok((graph, roots))
-}
-
-/// Inlines the Functions below `roots` for which `is_inlined` holds. Functions inside their bodies stay.
-///
-/// # Errors
-/// As [`inline`].
-pub fn inline_where(
-    graph: &Graph,
-    roots: &[NodeId],
-    is_inlined: impl Fn(NodeId) -> bool,
-) -> Result<(Graph, Vec<NodeId>)> {
-    replace_functions(graph, roots, |opened, node, arguments| {
-        let results = || inline(opened, graph, &function_values(graph, node), arguments);
-        is_inlined(node).then(results).transpose()
-    })
 }
 
 /// Replaces Functions below `roots`: `replace` gets the new graph, a Function of the old one and its new arguments, and gives the new

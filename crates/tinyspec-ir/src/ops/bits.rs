@@ -58,7 +58,7 @@ pub fn frexp(b: &mut dyn Builder, x: NodeId) -> Result<Vec<NodeId>> {
     let wide = dtype.accumulator();
     let x = cast(b, x, wide)?;
     let (bits, fraction, bias) = if wide == DType::F64 { (DType::I64, 52, 1023) } else { (DType::I32, 23, 127) };
-    // The exponent bits of a subnormal say less, so it is scaled to a normal number.
+    // The exponent bits of every subnormal are 0, so it is scaled to a normal number first.
     let (least, zero) = (like(b, x, (2f64).powi(1 - bias)), like(b, x, 0.0));
     let magnitude = abs(b, x)?;
     let is_small = b.alu(Op::CmpLt, &[magnitude, least])?;

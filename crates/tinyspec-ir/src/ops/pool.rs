@@ -20,7 +20,7 @@ struct Layout<const N: usize> {
     windows: [Window; N],
     before: [i64; N],
     after: [i64; N],
-    /// The padding that `ceil_mode` appends to `after`.
+    /// The padding that `ceil_mode` adds behind `after`.
     beyond: [i64; N],
 }
 

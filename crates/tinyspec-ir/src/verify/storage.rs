@@ -13,8 +13,8 @@ const STEPS: usize = 1 << 16;
 /// Checks the offsets of a kernel's LOCAL Buffers, by slot.
 ///
 /// # Errors
-/// Names a Buffer without a place, a read of a Buffer of which another one has taken the place, and a write to the place of another
-/// one that no Barrier separates from the accesses of other threads to that.
+/// Names a Buffer without an offset, a read of a Buffer that another one has overwritten, and a write to shared bytes that no Barrier
+/// separates from other threads' accesses to the previous Buffer there.
 pub fn storage(graph: &Graph, linear: NodeId, offsets: &[(u32, usize)]) -> Result<()> {
     let (list, mut steps) = (graph.sources(linear), Vec::new());
     for &node in list {

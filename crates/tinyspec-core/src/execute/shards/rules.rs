@@ -122,7 +122,7 @@ impl Spread<'_> {
         })
     }
 
-    /// A Buffer on the tuple: each device has its part of the elements; of a single number, a copy.
+    /// A Buffer on the tuple: cut along its first axis, one part per device; a scalar is replicated.
     fn buffer(&mut self, arg: &Arg, shape: &Shape, names: &[Arc<str>]) -> Result<Value> {
         self.check_names("buffer", names)?;
         let axis = (!shape.is_empty()).then_some(0);

@@ -54,7 +54,7 @@ pub(crate) struct Run {
     /// Over Params, a slot for each of `inputs`.
     pub graph: Graph,
     pub results: Vec<NodeId>,
-    /// Numbers of the values that it reads and those that it makes.
+    /// The numbers of the values that it reads; `outputs` has those of its results.
     pub inputs: Vec<u32>,
     pub outputs: Vec<u32>,
 }

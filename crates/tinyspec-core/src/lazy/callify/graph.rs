@@ -2,6 +2,7 @@
 
 use super::{Entry, Walk, called};
 use crate::lazy::{Body, Identity, Node, Opening, Program, moved};
+use crate::lower::functions::LEAST_USES;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -9,8 +10,6 @@ use tinyspec_ir::{AddrSpace, Arg, Builder, ContentHash, Device, Graph, NodeId, O
 
 /// The approximate growth of a graph by its gradients.
 const WITH_GRADIENTS: usize = 3;
-/// The least number of calls of a body that stay Functions, which are differentiated and lowered once.
-pub(crate) const MANY_CALLS: usize = 4;
 
 /// The stateless graph of a walk.
 pub(crate) struct Callified {
@@ -125,7 +124,7 @@ impl Walk {
             }
         }
         let stays = |(hash, (count, _)): (ContentHash, (usize, _))| {
-            (count >= MANY_CALLS && !inlined.contains(&hash)).then_some(hash)
+            (count >= LEAST_USES && !inlined.contains(&hash)).then_some(hash)
         };
         calls.into_iter().filter_map(stays).collect()
     }

@@ -43,7 +43,7 @@ pub(super) enum Taken {
     Known(NodeId),
 }
 
-/// A Function, and after it its gradient, in one place of the graph.
+/// A Function and, if the graph has it, the gradient Function over the same arguments, which follows it.
 pub(super) struct Use {
     pub functions: Vec<NodeId>,
     /// The arguments of the last one, which begin with those of the others; without dims.

@@ -226,7 +226,7 @@ impl<'t> Scheduler<'t> {
         Ok((graph, sink))
     }
 
-    /// The kernel over these axes, and the kernels that make its copies.
+    /// The kernel over these axes, and the kernels that fill the packed copies that it reads.
     ///
     /// # Errors
     /// When it is not in range form.

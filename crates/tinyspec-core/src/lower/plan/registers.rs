@@ -31,7 +31,7 @@ pub fn registers(graph: &mut Graph, linear: NodeId, _: &Target) -> Result<NodeId
     instructions.linear(graph)
 }
 
-/// The first store of a register, once others are over.
+/// Emits the first store of a register after the last accesses `waits` to the storage that it takes over.
 fn begin(graph: &mut Graph, instructions: &mut Instructions, store: NodeId, waits: &[NodeId]) -> Result<()> {
     let mut sources = graph.sources(store).to_vec();
     let place = [sources[0]].iter().chain(waits).map(|&node| instructions.now(node)).collect::<Vec<NodeId>>();

@@ -125,8 +125,8 @@ impl Planner<'_> {
 
     /// How sums across rows of a large matrix are made, if they can be.
     fn rows_to_sum(&self, lane: usize, lanes: i64) -> Option<Rows> {
-        /// The most rows at once: as many streams that the hardware prefetches, and loads for each load of a sum; more
-        /// where the sums of several results take turns with the rows in the first-level cache.
+        /// The most rows per trip. Each row is a stream for the hardware prefetcher, and one sum is loaded for that many rows. The
+        /// second number applies if there are sums of several results, which share the first-level cache with the rows.
         const ROWS: [i64; 2] = [4, 8];
         /// Vectors of each row in a trip.
         const VECTORS: i64 = 4;
@@ -172,7 +172,7 @@ impl Planner<'_> {
             return None;
         }
         let [some, many] = ROWS;
-        // The factors of the rows stay in registers, or are loaded from the first-level cache in each trip.
+        // Beyond `held` rows the factors no longer fit in registers: each trip loads them from the first-level cache.
         let held = self.target.vector_registers as i64 * 3 / 4 / results;
         let (fewest, most) = match results {
             _ if is_short => (2, some),

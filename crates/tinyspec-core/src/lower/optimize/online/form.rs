@@ -233,7 +233,7 @@ impl Canonical {
                     None
                 }
             };
-            // A factor with neither the lane nor the row multiplies a term once, not each of its weights.
+            // A factor that depends on neither the lane nor the row is applied once per term instead of once per weight.
             if let Some(row) = row {
                 others.extend(weights.extract_if(.., |weight| !has(*weight, row)));
             }

@@ -7,7 +7,7 @@ use std::fmt;
 /// Computes a value into a LOCAL buffer, and reads it from there (Halide's `compute_at` and `store_at`).
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub enum Stage {
-    /// Packing: a copy of the elements of a Param that the axes inside of the loop `at` read.
+    /// Packing: copies the elements of a Param that the loops inside `at` read.
     Param {
         /// Slot of the Param.
         slot: u32,
