@@ -408,6 +408,8 @@ pub(super) struct Demand {
     pub(super) full: bool,
     /// Whether each axis is one whole loop of the consuming kernel, in either direction.
     pub(super) whole: bool,
+    /// Whether a sum of products would lose its register tile as part of the consumer's sum.
+    pub(super) breaks_tile: bool,
     /// Operations that the consuming kernel loses because a sum of products in it is not tiled.
     pub(super) untiled: f64,
     /// Bytes that its inner loops reread from the cache.
@@ -540,10 +542,6 @@ fn widens(graph: &Graph, node: NodeId) -> bool {
 /// grow exponentially. A smaller excess makes up for costs that neither counts, such as lanes that short rows leave empty (measured).
 const OVERCOUNT: f64 = 4.0;
 
-/// How many times as many terms one sum may have as a sum of sums: windows of stride 2 leave out every other one, and zeros around an
-/// image are summed as well.
-const SLACK: f64 = 2.25;
-
 /// The costs, in operations, of recomputing a value in its consumers (beyond computing it once) and of storing it.
 struct Tradeoff {
     recompute: f64,
@@ -620,9 +618,14 @@ pub(super) fn decide(
         && estimates.summed[node.index()]
         && !estimates.scatters[node.index()]
         && is_float_sum(graph, node)
-        && demand.trips <= elements * SLACK
+        && !demand.breaks_tile
     {
-        return Ok((false, Reason::SumOfSums));
+        // The sum that reads it is tiled if it is.
+        let joined = [Demand { untiled: 0.0, ..demand.clone() }];
+        let Tradeoff { recompute, store } = Tradeoff::of(graph, node, estimates, costs, &joined);
+        if recompute <= store {
+            return Ok((false, Reason::SumOfSums));
+        }
     }
     match barrier {
         Some(reason) if op == Op::Reduce => return Ok((true, reason)),

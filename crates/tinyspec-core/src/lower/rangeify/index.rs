@@ -217,6 +217,11 @@ impl Indices {
         }
     }
 
+    /// Whether an index is an affine sum of Ranges, without quotients and remainders.
+    pub(super) fn is_affine(&self, a: NodeId) -> bool {
+        self.form(a).atoms().all(|atom| !matches!(self.graph.op(atom), Op::Idiv | Op::Mod))
+    }
+
     /// Both gates together.
     pub(super) fn both(&mut self, a: Option<NodeId>, b: Option<NodeId>) -> Result<Option<NodeId>> {
         Ok(match (a, b) {

@@ -2,13 +2,14 @@
 //! the output loops of the kernel are those of the sum, and that there is no other Reduce next to it. So each kernel
 //! has at most one such sum, and fusing anything else costs the slowdown of an untiled sum.
 
+use super::choices::uncast;
 use super::fusion::{Estimates, value_sources};
 use super::index::Ranges;
 use super::movement::{count, estimate, shape, sizes};
-use super::walk::{DemandId, Walk};
+use super::walk::{DemandId, Need, Walk};
 use rustc_hash::FxHashMap;
 use std::collections::BinaryHeap;
-use tinyspec_ir::{Arg, Graph, NodeId, Op};
+use tinyspec_ir::{Arg, Axes, Graph, NodeId, Op, masks};
 
 /// Which operands of a sum of products are reused by other results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,6 +120,24 @@ impl Walk<'_> {
         };
         let displaced = kernel.tile.filter(|&tile| tile != sum);
         own * (self.costs.untiled - 1.0) + displaced.map_or(0.0, |tile| self.slower(tile))
+    }
+
+    /// Whether a sum of products is tiled only if it is stored. As part of the sum that demands it, it would be read at indices with
+    /// quotients, as in a strided transposed convolution, although results of that kernel share each of its operands.
+    pub(super) fn breaks_tile(&mut self, demand: DemandId) -> bool {
+        let Need { node, kernel, tuple, .. } = &self.needs[demand as usize];
+        let (graph, results) = (self.tensors, &self.kernels[*kernel].ranges);
+        if graph.op(*node) != Op::Reduce || tuple.iter().all(|&place| self.indices.is_affine(place)) {
+            return false;
+        }
+        let product = uncast(graph, graph.source(*node, 0));
+        let (Op::Mul, &[a, b]) = (graph.op(product), graph.sources(product)) else { return false };
+        let [a, b] = [a, b].map(|operand| masks::varying_axes(graph, operand, tuple.len()));
+        let mut only = |own: &Axes, other: &Axes| {
+            let mut places = own.iter().filter(|axis| !other.contains(axis)).map(|&axis| tuple[axis as usize]);
+            places.any(|place| self.indices.ranges_of([place]).iter().any(|range| results.contains(range)))
+        };
+        only(&a, &b) && only(&b, &a)
     }
 
     /// The additional operations of a sum of products if it is not tiled.

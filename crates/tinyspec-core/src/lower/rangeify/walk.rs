@@ -344,6 +344,7 @@ impl<'a> Walk<'a> {
     fn weigh(&mut self, demand: DemandId) -> fusion::Demand {
         let ranges = self.ranges_of(demand);
         let whole = self.is_whole(demand);
+        let breaks_tile = self.breaks_tile(demand);
         let need = &self.needs[demand as usize];
         let kernel = &self.kernels[need.kernel];
         let inside_reduce = ranges.iter().any(|range| !kernel.ranges.contains(range));
@@ -357,6 +358,7 @@ impl<'a> Walk<'a> {
             space: kernel.space,
             full: kernel.is_large(self.costs) || kernel.loops >= self.costs.loops,
             whole,
+            breaks_tile,
             untiled: self.untiled(demand, &ranges, trips),
             shared: self.shared(demand, &ranges, trips),
         }
