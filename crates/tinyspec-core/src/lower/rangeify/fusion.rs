@@ -4,7 +4,7 @@
 use super::choices::{choices, repeats, uncast};
 use super::count::counted;
 use super::movement::{count, sizes};
-use super::tile::Reuse;
+use super::tile::{Reuse, operands};
 use crate::lower::optimize::scatter::PLACES;
 use crate::lower::select::decompose::{Sizes, is_product};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -620,10 +620,14 @@ pub(super) fn decide(
         && is_float_sum(graph, node)
         && !demand.breaks_tile
     {
-        // The sum that reads it is tiled if it is.
+        // The sum that reads it is tiled if it is. Sums among its own terms are decided upon separately.
         let joined = [Demand { untiled: 0.0, ..demand.clone() }];
-        let Tradeoff { recompute, store } = Tradeoff::of(graph, node, estimates, costs, &joined);
-        if recompute <= store {
+        let work = match operands(graph, node) {
+            Some(_) => estimates.work(node),
+            None => 2.0 * count(&sizes(graph, graph.source(node, 0))) as f64 / elements,
+        };
+        let Tradeoff { store, .. } = Tradeoff::of(graph, node, estimates, costs, &joined);
+        if (demand.trips - elements) * work <= store {
             return Ok((false, Reason::SumOfSums));
         }
     }

@@ -217,9 +217,12 @@ impl Indices {
         }
     }
 
-    /// Whether an index is an affine sum of Ranges, without quotients and remainders.
-    pub(super) fn is_affine(&self, a: NodeId) -> bool {
-        self.form(a).atoms().all(|atom| !matches!(self.graph.op(atom), Op::Idiv | Op::Mod))
+    /// Whether an index has a quotient of a sum of Ranges. Quotients of one Range are digits of it, which loops of their own can walk.
+    pub(super) fn has_quotient(&mut self, a: NodeId) -> bool {
+        let form = self.form(a);
+        let quotients = form.atoms().filter(|&atom| matches!(self.graph.op(atom), Op::Idiv | Op::Mod));
+        let quotients: SmallVec<[NodeId; 2]> = quotients.collect();
+        quotients.into_iter().any(|atom| self.ranges_of([atom]).len() > 1)
     }
 
     /// Both gates together.

@@ -127,7 +127,7 @@ impl Walk<'_> {
     pub(super) fn breaks_tile(&mut self, demand: DemandId) -> bool {
         let Need { node, kernel, tuple, .. } = &self.needs[demand as usize];
         let (graph, results) = (self.tensors, &self.kernels[*kernel].ranges);
-        if graph.op(*node) != Op::Reduce || tuple.iter().all(|&place| self.indices.is_affine(place)) {
+        if graph.op(*node) != Op::Reduce || !tuple.iter().any(|&place| self.indices.has_quotient(place)) {
             return false;
         }
         let product = uncast(graph, graph.source(*node, 0));
