@@ -199,12 +199,12 @@ pub fn clip(b: &mut dyn Builder, x: NodeId, min: f64, max: f64) -> Result<NodeId
     b.alu(Op::Where, &[above, high, x])
 }
 
-/// Horner's scheme, highest coefficient first.
+/// Horner's scheme in fused steps, highest coefficient first.
 pub(super) fn polynomial(b: &mut dyn Builder, x: NodeId, coefficients: &[f64]) -> Result<NodeId> {
     let mut value = like(b, x, coefficients[0]);
     for &coefficient in &coefficients[1..] {
-        let product = b.alu(Op::Mul, &[value, x])?;
-        value = shift(b, product, coefficient)?;
+        let coefficient = like(b, x, coefficient);
+        value = b.alu(Op::Mulacc, &[value, x, coefficient])?;
     }
     Ok(value)
 }

@@ -3,8 +3,8 @@
 //!
 //! The coefficients interpolate the functions at Chebyshev's points, in 80 digits; highest power first.
 
-use super::arithmetic::{add, mul, sub};
-use super::elementwise::{abs, exp, floor, log, polynomial, scale, shift, sqrt, square};
+use super::arithmetic::sub;
+use super::elementwise::{abs, exp, log, polynomial, scale, shift, sqrt, square};
 use super::{Bounded, cast, dtype_of, in_wide, like, to_float};
 use crate::{Builder, DType, NodeId, Op, Result};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, FRAC_PI_2, LN_2};
@@ -395,21 +395,15 @@ fn erfc_far(b: &mut dyn Builder, x: NodeId, power: NodeId) -> Result<NodeId> {
 }
 
 /// `e^(-factor x²)` for a power of two as factor. The square is rounded, which the power would show as often as it is long:
-/// by a number near x with few digits, whose square is exact, follows what was lost.
+/// a fused step gives what was lost.
 fn bell(b: &mut dyn Builder, x: NodeId, factor: f64) -> Result<NodeId> {
     let squared = square(b, x)?;
-    let sixteenths = scale(b, x, 16.0)?;
-    let sixteenths = floor(b, sixteenths)?;
-    let coarse = scale(b, sixteenths, 1.0 / 16.0)?;
-    let exact = square(b, coarse)?;
-    let (above, sum) = (sub(b, x, coarse)?, add(b, x, coarse)?);
-    let (rest, short) = (mul(b, above, sum)?, sub(b, exact, squared)?);
-    let lost = add(b, rest, short)?;
+    let minus = scale(b, squared, -1.0)?;
+    let lost = b.alu(Op::Mulacc, &[x, x, minus])?;
     let exponent = scale(b, squared, -factor)?;
     let power = exp(b, exponent)?;
     let correction = scale(b, lost, -factor)?;
-    let correction = mul(b, correction, power)?;
-    add(b, power, correction)
+    b.alu(Op::Mulacc, &[correction, power, power])
 }
 
 /// The error function.
