@@ -64,6 +64,15 @@ impl Rates {
     /// Zen 5. Instructions: AMD 58455. Clock and bandwidths: measured (`cargo bench -- limit/`).
     pub const ZEN5: Rates =
         Rates { megahertz: 4200, instructions: 800, bandwidths: [250_000, 115_000, 42_000], ..Rates::TYPICAL };
+    /// Sapphire and Emerald Rapids under 512-bit load, as virtual machines that share a socket: memory and last-level cache are slow for
+    /// one thread. Instructions: Intel 248966. Clock and bandwidths: measured (`cargo bench -- limit/`, and sums of 0.5, 8 and 128 MiB).
+    pub const SAPPHIRE_RAPIDS: Rates = Rates {
+        megahertz: 2700,
+        scalar_loads: 300,
+        instructions: 600,
+        bandwidths: [115_000, 28_000, 21_000],
+        ..Rates::TYPICAL
+    };
     /// Neoverse V2, with vectors of 128 bits. Arm Neoverse V2 Core Software Optimization Guide; bandwidths are typical.
     pub const NEOVERSE_V2: Rates = Rates {
         megahertz: 3000,
