@@ -1,5 +1,5 @@
-//! sin x and cos x for every x. Arguments below 2^30 are reduced modulo π/2 by the method of Cody and Waite, greater ones by that of Payne
-//! and Hanek: integer arithmetic on as many bits of 2/π as needed, with selects in place of a table.
+//! sin x and cos x for every x. Arguments below a bound are reduced modulo π/2 by the method of Cody and Waite, greater ones by that of
+//! Payne and Hanek: integer arithmetic on as many bits of 2/π as needed, with selects in place of a table.
 
 use super::emit::Emit;
 use smallvec::SmallVec;
@@ -16,13 +16,8 @@ const TWO_OVER_PI: [u32; 38] = [
 ];
 /// π/2 as an unevaluated sum of three f64s.
 const HALF_PI: [f64; 3] = [FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591698e-33];
-/// The least argument that needs the Payne-Hanek reduction.
-const LARGE: f64 = (1 << 30) as f64;
-/// Adding this rounds to the nearest integer, which is then in the lowest bits: floats from 2^52 to 2^53 are integers.
-const TO_INTEGER: f64 = 1.5 * (1u64 << 52) as f64;
-/// The sign bits.
-const SIGN32: i128 = 1 << 31;
-const SIGN64: i128 = 1 << 63;
+/// π/2 as an unevaluated sum of three f32s.
+const HALF_PI_F32: [f64; 3] = [1.570_796_370_506_286_6, -4.371_138_828_673_793e-8, -1.715_124_510_005_881_9e-15];
 /// (sin r - r) / r³ over r², |r| ≤ π/4, to 2^-58.
 const SINE: &[f64] = &[
     -0.16666666666666632,
@@ -41,9 +36,48 @@ const COSINE: &[f64] = &[
     2.0875723322818636e-09,
     -1.1359650256029635e-11,
 ];
-/// As above, for results rounded to f32: to 2^-37 and 2^-43.
-const SINE_F32: &[f64] = &[-0.16666666641601655, 0.008333329383213427, -0.00019839334005241108, 2.7183036991478397e-06];
-const COSINE_F32: &[f64] = &[0.0416666666227928, -0.0013888883750332287, 2.479951918628414e-05, -2.721016898230905e-07];
+/// As above, for f64 rounded to f32: to 2^-37 and 2^-43.
+const SINE_ROUNDED: &[f64] =
+    &[-0.16666666641601655, 0.008333329383213427, -0.00019839334005241108, 2.7183036991478397e-06];
+const COSINE_ROUNDED: &[f64] =
+    &[0.0416666666227928, -0.0013888883750332287, 2.479951918628414e-05, -2.721016898230905e-07];
+/// As above, for f32 and |r| ≤ 1.05 π/4: both to 2^-28.
+const SINE_F32: &[f64] = &[-0.1666666716337204, 0.008333330973982811, -0.0001983983238460496, 2.7218607101531234e-06];
+const COSINE_F32: &[f64] = &[0.0416666641831398, -0.0013888176763430238, 2.4522094463473873e-05];
+
+/// The Cody-Waite reduction in one dtype.
+struct Reduction {
+    integer: DType,
+    sign: i128,
+    /// π/2 as an unevaluated sum.
+    half_pi: [f64; 3],
+    /// Adding this rounds to the nearest integer, which is then in the lowest bits of the sum.
+    to_integer: f64,
+    /// The least argument that needs the Payne-Hanek reduction.
+    large: f64,
+    sine: &'static [f64],
+    cosine: &'static [f64],
+}
+
+/// Beyond the bound 2/π in f32 finds a multiple that is too far from the nearest one.
+const F32: Reduction = Reduction {
+    integer: DType::U32,
+    sign: 1 << 31,
+    half_pi: HALF_PI_F32,
+    to_integer: 1.5 * (1u64 << 23) as f64,
+    large: (1 << 20) as f64,
+    sine: SINE_F32,
+    cosine: COSINE_F32,
+};
+const F64: Reduction = Reduction {
+    integer: DType::U64,
+    sign: 1 << 63,
+    half_pi: HALF_PI,
+    to_integer: 1.5 * (1u64 << 52) as f64,
+    large: (1 << 30) as f64,
+    sine: SINE,
+    cosine: COSINE,
+};
 
 /// `count` words of 2/π from word `position` on, after `leading` zero words; `greatest` bounds the position.
 fn window(
@@ -134,60 +168,70 @@ impl Function {
 }
 
 fn in_f32(emit: &mut Emit, x: NodeId, function: Function) -> Result<NodeId> {
-    let bits = emit.bitcast(x, DType::U32)?;
-    let absolute_bits = emit.mask(bits, 0x7fff_ffff)?;
-    let absolute = emit.bitcast(absolute_bits, DType::F32)?;
-    let (quadrant, reduced) = all_bits_f32(emit, absolute_bits, absolute)?;
-    let value = of_f32(emit, quadrant, reduced, function)?;
-    let value = finite_or_nan(emit, absolute, value)?;
-    let value = function.signed(emit, value, bits, SIGN32)?;
-    unless_large(emit, absolute, value, |emit| {
-        let wide = emit.cast(absolute, DType::F64)?;
-        let (quadrant, count) = nearest_multiple(emit, wide)?;
-        let reduced = minus_multiple(emit, count, HALF_PI[0], wide)?;
-        let reduced = minus_multiple(emit, count, HALF_PI[1], reduced)?;
-        let value = of_f32(emit, quadrant, reduced, function)?;
-        function.signed(emit, value, bits, SIGN32)
+    whole(emit, x, function, &F32, |emit, absolute_bits, absolute| {
+        let (quadrant, reduced) = all_bits_f32(emit, absolute_bits, absolute)?;
+        rounded_f32(emit, quadrant, reduced, function)
     })
 }
 
-/// Selects the result of `shorter` where the argument is not large, if the target has fused multiply-add.
-fn unless_large(
+fn in_f64(emit: &mut Emit, x: NodeId, function: Function) -> Result<NodeId> {
+    whole(emit, x, function, &F64, |emit, absolute_bits, absolute| {
+        let (quadrant, reduced, error) = all_bits_f64(emit, absolute_bits, absolute)?;
+        of_reduced(emit, quadrant, reduced, error, function, &F64)
+    })
+}
+
+/// The function at any argument: by `all_bits` of a large one, else, if the target has fused multiply-add, by the shorter reduction.
+fn whole(
     emit: &mut Emit,
-    absolute: NodeId,
-    value: NodeId,
-    shorter: impl FnOnce(&mut Emit) -> Result<NodeId>,
+    x: NodeId,
+    function: Function,
+    by: &Reduction,
+    all_bits: impl FnOnce(&mut Emit, NodeId, NodeId) -> Result<NodeId>,
 ) -> Result<NodeId> {
+    let bits = emit.bitcast(x, by.integer)?;
+    let absolute_bits = emit.mask(bits, by.sign - 1)?;
+    let absolute = emit.bitcast(absolute_bits, emit.graph.dtype(x))?;
+    let value = all_bits(emit, absolute_bits, absolute)?;
+    let value = finite_or_nan(emit, absolute, value)?;
+    let value = function.signed(emit, value, bits, by.sign)?;
     if !emit.fused {
         return Ok(value);
     }
-    let shorter = shorter(emit)?;
-    let large = emit.number(absolute, LARGE);
+    let (quadrant, reduced, error) = minus_multiples(emit, absolute, by)?;
+    let shorter = of_reduced(emit, quadrant, reduced, error, function, by)?;
+    let shorter = function.signed(emit, shorter, bits, by.sign)?;
+    let large = emit.number(absolute, by.large);
     let is_small = emit.less(absolute, large)?;
     emit.select(is_small, shorter, value)
 }
 
-/// The multiple of π/2 nearest to `|x|`: its lowest bits, and as a float.
-fn nearest_multiple(emit: &mut Emit, absolute: NodeId) -> Result<(NodeId, NodeId)> {
-    let (two_over_pi, to_integer) = (emit.number(absolute, FRAC_2_PI), emit.number(absolute, TO_INTEGER));
+/// Subtracts the nearest multiple of π/2: the lowest bits of how often, the rest, and its rounding error.
+fn minus_multiples(emit: &mut Emit, absolute: NodeId, by: &Reduction) -> Result<(NodeId, NodeId, NodeId)> {
+    let (two_over_pi, to_integer) = (emit.number(absolute, FRAC_2_PI), emit.number(absolute, by.to_integer));
     let sum = emit.fma(absolute, two_over_pi, to_integer)?;
     let count = emit.sub(sum, to_integer)?;
-    Ok((emit.bitcast(sum, DType::U64)?, count))
-}
-
-/// `x - count · part`, rounded once.
-fn minus_multiple(emit: &mut Emit, count: NodeId, part: f64, x: NodeId) -> Result<NodeId> {
-    let minus = emit.number(x, -part);
-    emit.fma(count, minus, x)
+    let [first, second, third] = by.half_pi.map(|part| emit.number(absolute, -part));
+    // The first difference is exact; the rounding errors of the second are carried along. Its minuend has no bits below the
+    // subtrahend's, so two_sum is exact although the minuend may be smaller.
+    let minuend = emit.fma(count, first, absolute)?;
+    let product = emit.mul(count, second)?;
+    let minus = emit.number(absolute, -1.0);
+    let minus_product = emit.mul(product, minus)?;
+    let lost_product = emit.fma(count, second, minus_product)?;
+    let (reduced, lost) = two_sum(emit, minuend, product)?;
+    let lost = emit.add(lost, lost_product)?;
+    let error = emit.fma(count, third, lost)?;
+    Ok((emit.bitcast(sum, by.integer)?, reduced, error))
 }
 
 /// Evaluates the sine or cosine of a reduced argument in f64 and rounds the result to f32.
-fn of_f32(emit: &mut Emit, quadrant: NodeId, reduced: NodeId, function: Function) -> Result<NodeId> {
+fn rounded_f32(emit: &mut Emit, quadrant: NodeId, reduced: NodeId, function: Function) -> Result<NodeId> {
     let z = emit.mul(reduced, reduced)?;
-    let sine = emit.polynomial(z, SINE_F32)?;
+    let sine = emit.polynomial(z, SINE_ROUNDED)?;
     let cube = emit.mul(reduced, z)?;
     let sine = emit.fma(sine, cube, reduced)?;
-    let cosine = cosine(emit, z, COSINE_F32)?;
+    let cosine = cosine(emit, z, COSINE_ROUNDED)?;
     let quadrant = function.quadrant(emit, quadrant)?;
     let value = by_quadrant(emit, quadrant, sine, cosine)?;
     emit.cast(value, DType::F32)
@@ -250,47 +294,23 @@ fn nearest_quadrant(emit: &mut Emit, fixed: NodeId) -> Result<(NodeId, NodeId)> 
 
 /// sin, cos, -sin or -cos of the rest.
 fn by_quadrant(emit: &mut Emit, quadrant: NodeId, sine: NodeId, cosine: NodeId) -> Result<NodeId> {
-    let zero = emit.int(DType::U64, 0);
+    let (integer, float) = (emit.graph.dtype(quadrant), emit.graph.dtype(sine));
+    let bits = 8 * integer.size() as i128;
+    let zero = emit.int(integer, 0);
     let odd = emit.mask(quadrant, 1)?;
     let odd = emit.differs(odd, zero)?;
     let value = emit.select(odd, cosine, sine)?;
-    let bits = emit.bitcast(value, DType::U64)?;
-    let sign = emit.shift_left(quadrant, 62)?;
-    let sign = emit.mask(sign, 1 << 63)?;
-    let bits = emit.op(Op::Xor, bits, sign)?;
-    emit.bitcast(bits, DType::F64)
+    let value = emit.bitcast(value, integer)?;
+    let sign = emit.shift_left(quadrant, bits - 2)?;
+    let sign = emit.mask(sign, 1 << (bits - 1))?;
+    let value = emit.op(Op::Xor, value, sign)?;
+    emit.bitcast(value, float)
 }
 
 fn finite_or_nan(emit: &mut Emit, absolute: NodeId, value: NodeId) -> Result<NodeId> {
     let (infinity, nan) = (emit.number(absolute, f64::INFINITY), emit.number(absolute, f64::NAN));
     let finite = emit.less(absolute, infinity)?;
     emit.select(finite, value, nan)
-}
-
-fn in_f64(emit: &mut Emit, x: NodeId, function: Function) -> Result<NodeId> {
-    let bits = emit.bitcast(x, DType::U64)?;
-    let absolute_bits = emit.mask(bits, i64::MAX as i128)?;
-    let absolute = emit.bitcast(absolute_bits, DType::F64)?;
-    let (quadrant, reduced, error) = all_bits_f64(emit, absolute_bits, absolute)?;
-    let value = of_f64(emit, quadrant, reduced, error, function)?;
-    let value = finite_or_nan(emit, absolute, value)?;
-    let value = function.signed(emit, value, bits, SIGN64)?;
-    unless_large(emit, absolute, value, |emit| {
-        let (quadrant, count) = nearest_multiple(emit, absolute)?;
-        // The first difference is exact; the rounding errors of the second are carried along.
-        let first = minus_multiple(emit, count, HALF_PI[0], absolute)?;
-        let part = emit.number(absolute, -HALF_PI[1]);
-        let product = emit.mul(count, part)?;
-        let minus = emit.number(absolute, -1.0);
-        let minus_product = emit.mul(product, minus)?;
-        let lost_product = emit.fma(count, part, minus_product)?;
-        let (reduced, lost) = two_sum_of_any(emit, first, product)?;
-        let lost = emit.add(lost, lost_product)?;
-        let lost = minus_multiple(emit, count, HALF_PI[2], lost)?;
-        let (reduced, error) = two_sum(emit, reduced, lost)?;
-        let value = of_f64(emit, quadrant, reduced, error, function)?;
-        function.signed(emit, value, bits, SIGN64)
-    })
 }
 
 /// Reduces any `|x|`: the quadrant, the reduced argument, and its rounding error.
@@ -371,12 +391,19 @@ fn all_bits_f64(emit: &mut Emit, absolute_bits: NodeId, absolute: NodeId) -> Res
     Ok((emit.select(small, zero, quadrant)?, reduced, error))
 }
 
-/// Evaluates the sine or cosine of the reduced argument `reduced + error` in f64.
-fn of_f64(emit: &mut Emit, quadrant: NodeId, reduced: NodeId, error: NodeId, function: Function) -> Result<NodeId> {
+/// Evaluates the sine or cosine of the reduced argument `reduced + error`.
+fn of_reduced(
+    emit: &mut Emit,
+    quadrant: NodeId,
+    reduced: NodeId,
+    error: NodeId,
+    function: Function,
+    by: &Reduction,
+) -> Result<NodeId> {
     let x = reduced;
     // sin(r + e) = sin r + e·cos r, cos(r + e) = cos r - e·sin r, to first order.
     let z = emit.mul(reduced, reduced)?;
-    let tail = emit.polynomial(z, SINE)?;
+    let tail = emit.polynomial(z, by.sine)?;
     let cube = emit.mul(reduced, z)?;
     let minus_half = emit.number(x, -0.5);
     let error_part = emit.mul(z, minus_half)?;
@@ -389,7 +416,7 @@ fn of_f64(emit: &mut Emit, quadrant: NodeId, reduced: NodeId, error: NodeId, fun
     let near = emit.sub(one, halved)?;
     let lost = emit.sub(one, near)?;
     let lost = emit.sub(lost, halved)?;
-    let tail = emit.polynomial(z, COSINE)?;
+    let tail = emit.polynomial(z, by.cosine)?;
     let fourth = emit.mul(z, z)?;
     let tail = emit.fma(tail, fourth, lost)?;
     let crossed = emit.mul(reduced, error)?;
@@ -404,13 +431,4 @@ fn two_sum(emit: &mut Emit, a: NodeId, b: NodeId) -> Result<(NodeId, NodeId)> {
     let sum = emit.add(a, b)?;
     let rest = emit.sub(a, sum)?;
     Ok((sum, emit.add(rest, b)?))
-}
-
-/// The same for any two numbers (Knuth).
-fn two_sum_of_any(emit: &mut Emit, a: NodeId, b: NodeId) -> Result<(NodeId, NodeId)> {
-    let sum = emit.add(a, b)?;
-    let of_b = emit.sub(sum, a)?;
-    let of_a = emit.sub(sum, of_b)?;
-    let (lost_b, lost_a) = (emit.sub(b, of_b)?, emit.sub(a, of_a)?);
-    Ok((sum, emit.add(lost_a, lost_b)?))
 }
