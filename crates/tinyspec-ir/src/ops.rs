@@ -287,16 +287,40 @@ pub(crate) fn in_wide_of<const N: usize>(
     cast(b, value, dtype)
 }
 
+/// A sum of numbers of `dtype`, which is in their accumulator's dtype, plus a bias: floats are rounded once, behind the bias, and
+/// integers stay wide.
+pub(crate) fn with_bias(
+    b: &mut dyn Builder,
+    op: &str,
+    sum: NodeId,
+    dtype: DType,
+    bias: Option<NodeId>,
+) -> Result<NodeId> {
+    match bias {
+        None if dtype.is_float() => cast(b, sum, dtype),
+        None => Ok(sum),
+        Some(bias) if dtype.is_float() => {
+            let dtype = promoted(op, dtype, dtype_of(b, bias))?;
+            let (sum, bias) = (cast(b, sum, dtype.accumulator())?, cast(b, bias, dtype.accumulator())?);
+            let sum = arithmetic::add(b, sum, bias).map_err(|error| error.in_op(op))?;
+            cast(b, sum, dtype)
+        }
+        Some(bias) => arithmetic::add(b, sum, bias).map_err(|error| error.in_op(op)),
+    }
+}
+
+fn promoted(op: &str, from: DType, to: DType) -> Result<DType> {
+    from.promote(to).ok_or_else(|| {
+        Error::new(ErrorKind::DType, op, format!("{from} and {to} have no common dtype"))
+            .help("cast one side with `.cast(…)`")
+    })
+}
+
 /// The dtype that several operands have in common.
 pub(crate) fn common(b: &dyn Builder, op: &str, operands: &[NodeId]) -> Result<DType> {
     let mut dtypes = operands.iter().map(|&operand| dtype_of(b, operand));
     let first = dtypes.next().unwrap_or(DEFAULT_FLOAT);
-    dtypes.try_fold(first, |from, to| {
-        from.promote(to).ok_or_else(|| {
-            Error::new(ErrorKind::DType, op, format!("{from} and {to} have no common dtype"))
-                .help("cast one side with `.cast(…)`")
-        })
-    })
+    dtypes.try_fold(first, |from, to| promoted(op, from, to))
 }
 
 /// Both operands in their common dtype.

@@ -3,8 +3,8 @@
 
 use crate::support::on_each_device;
 use tinyspec_core::execute::with_default_device;
-use tinyspec_core::{Error, Tensor};
-use tinyspec_ir::ops::options::default;
+use tinyspec_core::{Error, Tensor, grad};
+use tinyspec_ir::ops::options::{Conv2d, ConvTranspose2d, default};
 use tinyspec_ir::{DType, float};
 
 #[test]
@@ -226,6 +226,14 @@ fn reductions_and_losses_are_rounded_once() {
         multi_margin: |x, y, p| (x / 16.0).multi_margin_loss(Tensor::from_slice(&[2i32, 0], [2]), "mean", 2.0, 1.0);
         einsum: |x, y, p| Tensor::einsum("ij,kj->ik", &[&(x / 16.0), y]);
         cov: |x, y, p| (x / 16.0).cov(1);
+        linear: |x, y, p| (x / 16.0).linear((y / 16.0).transpose(0, 1), p.at((.., 0)));
+        bilinear: |x, y, p| (x / 64.0).bilinear(y / 64.0, p.reshape([2, 3, 1]) * (y / 1024.0).reshape([2, 1, 3]), Some(&p.at((.., 1))));
+        conv1d: |x, y, p| (x / 16.0).reshape([1, 2, 3]).conv1d((y / 16.0).reshape([3, 2, 1]), Some(&p.at(0)), default());
+        conv2d: |x, y, p| (x / 16.0).reshape([1, 1, 2, 3]).conv2d((y / 16.0).reshape([2, 1, 1, 3]), Some(&p.at((.., 0))), default());
+        conv_transpose1d: |x, y, p| (x / 16.0).reshape([1, 2, 3]).conv_transpose1d((y / 16.0).reshape([2, 3, 1]), Some(&p.at(0)), default());
+        group_norm: |x, y, p| x.reshape([1, 2, 3]).group_norm(y.at((.., 0)), p.at((.., 1)), 1, 1e-5);
+        instance_norm: |x, y, p| x.reshape([1, 2, 3]).instance_norm(y.at((.., 0)), p.at((.., 1)), 1e-5);
+        sdpa_mask: |x, y, p| (x / 64.0).sdpa_mask(y / 64.0, p, (p / 256.0).at((.., ..2)));
     };
     on_each_device(|| {
         let of = |data: [f32; 6]| Tensor::from_slice(&data, [2, 3]);
@@ -241,6 +249,71 @@ fn reductions_and_losses_are_rounded_once() {
             assert_eq!(got.dtype(), DType::F16, "{name}");
             assert_eq!(got.cast(DType::F32).to_vec::<f32>()?, want, "{name}");
         }
+        Ok(())
+    });
+}
+
+/// Products whose sums are exact in f32: what is then left is the rounding of the result.
+#[test]
+fn layers_add_the_bias_before_they_round() {
+    type Layer = fn(&Tensor, &Tensor, &Tensor) -> Tensor;
+    let layers: &[(&str, &[i64], &[i64], Layer)] = &[
+        ("linear", &[8, 12], &[12, 6], |x, w, b| x.linear(w, b)),
+        ("bilinear", &[8, 4], &[6, 4, 4], |x, w, b| x.bilinear(x, w, Some(b))),
+        ("conv1d", &[2, 4, 9], &[6, 4, 3], |x, w, b| x.conv1d(w, Some(b), default())),
+        ("conv2d", &[2, 4, 5, 5], &[6, 2, 3, 3], |x, w, b| {
+            x.conv2d(w, Some(b), Conv2d { padding: [1, 1], groups: 2, ..default() })
+        }),
+        ("conv3d", &[1, 2, 3, 3, 3], &[6, 2, 2, 2, 2], |x, w, b| x.conv3d(w, Some(b), default())),
+        ("conv_transpose1d", &[2, 4, 9], &[4, 6, 3], |x, w, b| x.conv_transpose1d(w, Some(b), default())),
+        ("conv_transpose2d", &[2, 4, 3, 3], &[4, 6, 3, 3], |x, w, b| {
+            x.conv_transpose2d(w, Some(b), ConvTranspose2d { stride: [2, 2], ..default() })
+        }),
+    ];
+    let made = |shape: &[i64], scale: f64| {
+        let count: i64 = shape.iter().product();
+        let data: Vec<f64> = (0..count).map(|i| ((i * 37 + 11) % 29 - 14) as f64 / scale).collect();
+        Tensor::from_slice(&data, shape)
+    };
+    for dtype in [DType::BF16, DType::F16] {
+        for &(name, x, w, layer) in layers {
+            on_each_device(|| {
+                let (x, w, b) = (made(x, 8.0), made(w, 16.0), made(&[6], 4.0));
+                let narrow = [&x, &w, &b].map(|x| x.cast(dtype));
+                let wide = narrow.each_ref().map(|x| x.cast(DType::F64));
+                let result = layer(&narrow[0], &narrow[1], &narrow[2]);
+                assert_eq!(result.dtype(), dtype);
+                let got = result.cast(DType::F64).to_vec::<f64>()?;
+                let want = layer(&wide[0], &wide[1], &wide[2]).to_vec::<f64>()?;
+                let want: Vec<f64> = want.iter().map(|&x| float::from_bits(dtype, float::to_bits(dtype, x))).collect();
+                assert_eq!(got, want, "{name} {dtype}");
+                Ok(())
+            });
+        }
+    }
+}
+
+/// A sum that rounds to the bias' negative is not 0, so relu lets its gradient through.
+#[test]
+fn gradients_behind_relu_are_those_of_unrounded_sums() {
+    on_each_device(|| {
+        let of = |data: &[f32], shape: [i64; 2]| Tensor::from_slice(data, shape).cast(DType::BF16);
+        // 1 + 2⁻⁹ is 1 in bf16.
+        let (x, w, b) = (of(&[1.0, 0.001953125], [1, 2]), of(&[1.0, 1.0], [2, 1]), of(&[-1.0], [1, 1]).flatten(0, -1));
+        let y = x.linear(&w, &b).relu();
+        assert_eq!(y.cast(DType::F32).to_vec::<f32>()?, [0.001953125]);
+        let gradients = grad(&y.sum(.., false), &[&x, &w, &b])?;
+        let found = |number: usize| gradients[number].cast(DType::F32).to_vec::<f32>();
+        assert_eq!(found(0)?, [1.0, 1.0]);
+        assert_eq!(found(1)?, [1.0, 0.001953125]);
+        assert_eq!(found(2)?, [1.0]);
+        let (x, w) = (x.reshape([1, 2, 1, 1]), w.reshape([1, 2, 1, 1]));
+        let y = x.conv2d(&w, Some(&b), default()).relu();
+        let gradients = grad(&y.sum(.., false), &[&x, &w, &b])?;
+        let found = |number: usize| gradients[number].cast(DType::F32).to_vec::<f32>();
+        assert_eq!(found(0)?, [1.0, 1.0]);
+        assert_eq!(found(1)?, [1.0, 0.001953125]);
+        assert_eq!(found(2)?, [1.0]);
         Ok(())
     });
 }

@@ -4,9 +4,9 @@
 use super::movement::{flip, permute, reshape, squeeze, transpose, unsqueeze};
 use super::options::{Conv, ConvTranspose};
 use super::window::{Window, check, folded, pad_ends, padding_ends, windows};
-use super::{cast, promote, shape_of};
+use super::{cast, promote, shape_of, with_bias};
 use crate::dim::show;
-use crate::{Arg, Axes, Builder, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+use crate::{Arg, Axes, Builder, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
 fn ones(count: usize) -> impl Iterator<Item = Dim> {
     std::iter::repeat_n(Dim::from(1), count)
@@ -144,13 +144,19 @@ fn convolve<const N: usize>(
     let sum = b.add(Op::Reduce, &[products], Arg::Reduce { op: Op::Add, axes: summed })?;
     let target: Shape = [batch, kernel[0].clone()].into_iter().chain(positions).collect();
     let sum = reshape(b, sum, &target)?;
-    let sum = if dtype.is_float() { cast(b, sum, dtype)? } else { sum };
-    with_bias(b, op, sum, bias, &kernel[..1])
+    with_channel_bias(b, op, sum, dtype, bias, &kernel[..1])
 }
 
-/// `sum` plus a bias of as many `channels`.
-fn with_bias(b: &mut dyn Builder, op: &str, sum: NodeId, bias: Option<NodeId>, channels: &[Dim]) -> Result<NodeId> {
-    let Some(bias) = bias else { return Ok(sum) };
+/// `sum` plus a bias of as many `channels`, rounded to `dtype`.
+fn with_channel_bias(
+    b: &mut dyn Builder,
+    op: &str,
+    sum: NodeId,
+    dtype: DType,
+    bias: Option<NodeId>,
+    channels: &[Dim],
+) -> Result<NodeId> {
+    let Some(bias) = bias else { return with_bias(b, op, sum, dtype, None) };
     let (bias_shape, axes) = (shape_of(b, bias), shape_of(b, sum).len() - 2);
     if bias_shape.as_slice() != channels {
         let message = format!("a bias of {} for {} channels", show(&bias_shape), channels[0]);
@@ -160,7 +166,7 @@ fn with_bias(b: &mut dyn Builder, op: &str, sum: NodeId, bias: Option<NodeId>, c
     }
     let wide: Shape = bias_shape.iter().cloned().chain(ones(axes)).collect();
     let bias = reshape(b, bias, &wide)?;
-    super::arithmetic::add(b, sum, bias).map_err(|error| error.in_op(op))
+    with_bias(b, op, sum, dtype, Some(bias))
 }
 
 /// The gradient of a convolution, as a layer: each input element adds its filter into the result. The
@@ -270,6 +276,5 @@ fn add_filters<const N: usize>(
     let windows = reshape(b, windows, &merged)?;
     let whole = folded(b, windows, axes, lengths)?;
     let kept = pad_ends(b, whole, &ends.map(|[before, _]| -before), &ends.map(|[_, after]| -after), 0.0)?;
-    let kept = if dtype.is_float() { cast(b, kept, dtype)? } else { kept };
-    with_bias(b, op, kept, bias, &[channels])
+    with_channel_bias(b, op, kept, dtype, bias, &[channels])
 }

@@ -2,7 +2,7 @@
 //! memory (the greedy order of opt_einsum: Smith and Gray, 2018), so that a chain of matrices is a chain of products.
 
 use super::movement::{permute, reshape};
-use super::{cast, dtype_of, shape_of};
+use super::{cast, dtype_of, shape_of, with_bias};
 use crate::dim::show;
 use crate::{Builder, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
@@ -20,6 +20,11 @@ struct Equation {
 
 /// Sum of products by an equation such as `"bij,bjk->bik"`; `...` stands for leading axes that broadcast.
 pub fn einsum(b: &mut dyn Builder, equation: &str, tensors: &[NodeId]) -> Result<NodeId> {
+    affine(b, equation, tensors, None)
+}
+
+/// [`einsum`] plus a bias if there is one: rounded once.
+pub(super) fn affine(b: &mut dyn Builder, equation: &str, tensors: &[NodeId], bias: Option<NodeId>) -> Result<NodeId> {
     let Equation { terms, output } = Equation::of(b, equation, tensors)?;
     let is_sum = terms.iter().flatten().any(|label| !output.contains(label));
     // Narrow dtypes are also multiplied in the accumulator's dtype.
@@ -41,13 +46,11 @@ pub fn einsum(b: &mut dyn Builder, equation: &str, tensors: &[NodeId]) -> Result
         operands.push(product);
     }
     let total = contracted(b, &operands, |label| output.contains(&label))?;
-    let x = match narrow.filter(|narrow| narrow.is_float()) {
-        Some(narrow) => cast(b, total.x, narrow)?,
-        None => total.x,
-    };
     let place = |label: &char| total.labels.iter().position(|other| other == label).map(|axis| axis as i64);
     let order: Option<Vec<i64>> = output.iter().map(place).collect();
-    permute(b, x, &order.unwrap_or_default())
+    let sum = permute(b, total.x, &order.unwrap_or_default())?;
+    let dtype = narrow.unwrap_or_else(|| dtype_of(b, sum));
+    with_bias(b, "einsum", sum, dtype, bias)
 }
 
 fn wrong(message: String) -> Error {

@@ -1,12 +1,23 @@
 //! Products of matrices, as a broadcast Mul and a Reduce-Add (the spec's gemm).
 
 use super::movement::{reshape, transpose};
-use super::{cast, promote, shape_of};
+use super::{cast, promote, shape_of, with_bias};
 use crate::dim::show;
-use crate::{Arg, Axes, Builder, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
+use crate::{Arg, Axes, Builder, DType, Dim, Error, ErrorKind, NodeId, Op, Result, Shape};
 
 /// Matrix product with numpy's rules: vectors are rows or columns, leading axes broadcast.
 pub fn matmul(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
+    affine(b, "matmul", x, y, None)
+}
+
+/// `x @ y`, plus a bias if there is one: rounded once.
+pub(super) fn affine(b: &mut dyn Builder, op: &str, x: NodeId, y: NodeId, bias: Option<NodeId>) -> Result<NodeId> {
+    let (sum, dtype) = product(b, x, y).map_err(|error| error.in_op(op))?;
+    with_bias(b, op, sum, dtype, bias)
+}
+
+/// A product of matrices in the accumulator's dtype, and the dtype of the operands.
+fn product(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<(NodeId, DType)> {
     let (x, y) = promote(b, "matmul", x, y)?;
     let (x_shape, y_shape) = (shape_of(b, x), shape_of(b, y));
     let scalar = |shape: &Shape| {
@@ -60,8 +71,7 @@ pub fn matmul(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
     let sum = b.add(Op::Reduce, &[products], Arg::Reduce { op: Op::Add, axes: Axes::from_iter([last as u32]) })?;
     let mut shape = shape_of(b, sum);
     shape.pop();
-    let product = reshape(b, sum, &shape)?;
-    if dtype.is_float() { cast(b, product, dtype) } else { Ok(product) }
+    Ok((reshape(b, sum, &shape)?, dtype))
 }
 
 /// Inner product along the last axes: [`matmul`] under its other name.
@@ -71,6 +81,5 @@ pub fn dot(b: &mut dyn Builder, x: NodeId, y: NodeId) -> Result<NodeId> {
 
 /// `x @ w + bias`.
 pub fn linear(b: &mut dyn Builder, x: NodeId, w: NodeId, bias: NodeId) -> Result<NodeId> {
-    let product = matmul(b, x, w).map_err(|error| error.in_op("linear"))?;
-    super::arithmetic::add(b, product, bias).map_err(|error| error.in_op("linear"))
+    affine(b, "linear", x, w, Some(bias))
 }

@@ -6,7 +6,7 @@ use super::arithmetic::{add, mul, sub};
 use super::draw::dropout;
 use super::elementwise::stored;
 use super::hyperbolic::tanh;
-use super::matmul::matmul;
+use super::matmul::affine;
 use super::movement::{cat, narrow, squeeze, stack};
 use super::random::threefry;
 use super::shape_of;
@@ -28,11 +28,11 @@ struct Weights {
 
 impl Weights {
     fn of_input(&self, b: &mut dyn Builder, x: NodeId) -> Result<NodeId> {
-        affine(b, x, self.input, self.bias)
+        affine(b, "linear", x, self.input, self.bias)
     }
 
     fn of_state(&self, b: &mut dyn Builder, h: NodeId) -> Result<NodeId> {
-        affine(b, h, self.state, self.state_bias)
+        affine(b, "linear", h, self.state, self.state_bias)
     }
 
     /// Refuses weights that are not as wide as so many gates of the state.
@@ -49,14 +49,6 @@ impl Weights {
         }
         let message = format!("weights of {} and {} for a state of {}", show(&input), show(&recurrent), show(&state));
         Err(Error::new(ErrorKind::Shape, op, message).help(format!("(inputs, {all}) and ({width}, {all})")))
-    }
-}
-
-fn affine(b: &mut dyn Builder, x: NodeId, weight: NodeId, bias: Option<NodeId>) -> Result<NodeId> {
-    let product = matmul(b, x, weight)?;
-    match bias {
-        Some(bias) => add(b, product, bias),
-        None => Ok(product),
     }
 }
 

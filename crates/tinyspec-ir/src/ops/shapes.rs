@@ -220,11 +220,6 @@ pub fn cartesian_prod(b: &mut dyn Builder, tensors: &[NodeId]) -> Result<NodeId>
 
 /// Two vectors against each weight of a stack of matrices: `x W_k other + bias_k` for each k.
 pub fn bilinear(b: &mut dyn Builder, x: NodeId, other: NodeId, weight: NodeId, bias: Option<NodeId>) -> Result<NodeId> {
-    let in_op = |error: Error| error.in_op("bilinear");
     let (x, other) = (to_float(b, x)?, to_float(b, other)?);
-    let product = super::einsum::einsum(b, "...i,kij,...j->...k", &[x, weight, other]).map_err(in_op)?;
-    match bias {
-        Some(bias) => super::arithmetic::add(b, product, bias).map_err(in_op),
-        None => Ok(product),
-    }
+    super::einsum::affine(b, "...i,kij,...j->...k", &[x, weight, other], bias).map_err(|error| error.in_op("bilinear"))
 }
