@@ -1,7 +1,6 @@
 //! Functions that `#[function]` traced at compile time: bytes in the binary, decoded once.
 
 use super::states::Buffer;
-use super::tracing::Tracing;
 use super::{Body, Function, Prepared, rewritten, without_elements};
 use crate::lower::functions::LEAST_USES;
 use crate::nn::Role;
@@ -597,7 +596,7 @@ pub trait ScalarArgument<T> {
 impl<T: Element + Scalar> ScalarArgument<T> for T {
     #[track_caller]
     fn into_tensor(self) -> Tensor {
-        if Tracing::is_under_way() { Tensor::constant(self) } else { Tensor::scalar(self) }
+        Tensor::scalar(self)
     }
 }
 

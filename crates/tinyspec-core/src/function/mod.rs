@@ -12,7 +12,6 @@ mod prepare;
 mod program;
 mod states;
 mod text;
-mod tracing;
 mod typed;
 mod without_elements;
 
@@ -44,7 +43,7 @@ pub use typed::{array, size, size_as, whole, wrong, wrong_results};
 pub use tinyspec_ir::custom_function::Meta;
 
 use crate::Result;
-use crate::lazy::{LazyBuilder, Node, Sources, Walk};
+use crate::lazy::{LazyBuilder, Node, Sources, Tracing, Walk};
 use crate::tensor::{Tensor, apply_many};
 use std::panic::Location;
 use std::sync::Arc;
@@ -53,7 +52,6 @@ use tinyspec_ir::function::Traced;
 use tinyspec_ir::rewrite::{Permission, Rewriter};
 use tinyspec_ir::signature::{Input, Mismatch, NamedDim, Signature};
 use tinyspec_ir::{Arg, Builder, DType, Dim, ErrorKind, Graph, NodeId, Op, Shape, dim, rules};
-use tracing::Tracing;
 
 /// dtype and shape of an input of a [`Function`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -108,10 +106,21 @@ impl Function {
         Ok(Function { signature: Arc::new(signature), tuple: Node::tuple(body.clone())?, body })
     }
 
-    /// Runs `body` once over placeholders and keeps the graph it builds.
+    /// Runs `body` once over placeholders and keeps the graph it builds. Numbers that the body writes, as with
+    /// [`Tensor::from_slice`], are constants of the graph, of at most 1 MiB each.
+    ///
+    /// ```
+    /// # use tinyspec_core::{Function, Spec, Tensor};
+    /// # use tinyspec_ir::DType;
+    /// let weigh = Function::trace(&[Spec::new(DType::F32, [2])], |inputs| {
+    ///     vec![&inputs[0] * Tensor::from_slice(&[0.5f32, 2.0], [2])]
+    /// })?;
+    /// assert_eq!(weigh.call(&[&Tensor::ones([2])])[0].to_vec::<f32>()?, [0.5, 2.0]);
+    /// # Ok::<(), tinyspec_core::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// The first error among the results, or that the body uses a tensor that is not an input.
+    /// The first error among the results, or that the body uses a tensor made outside of it that is not an input.
     #[track_caller]
     pub fn trace(inputs: &[Spec], body: impl FnOnce(&[Tensor]) -> Vec<Tensor>) -> Result<Function> {
         let dims = named_dims(inputs);
@@ -147,15 +156,8 @@ impl Function {
         };
         let roots = results.iter().map(|result| result.node().cloned()).collect::<Result<Vec<_>>>()?;
         let walk = Walk::of(&roots);
-        if !walk.leaves.is_empty() {
-            return Err(tinyspec_ir::Error::new(
-                ErrorKind::Unsupported,
-                &signature.name,
-                "the body uses a computed tensor that is not one of its inputs",
-            )
-            .help("pass it as an input; a random tensor holds a key, which is drawn when the tensor is made, so make it outside")
-            .at(location)
-            .into());
+        if let Some(leaf) = walk.leaf_nodes().next() {
+            return Err(captured(&signature.name, leaf).at(walk.reader(leaf).unwrap_or(location)).into());
         }
         // The gradient of a Function needs its sizes.
         let callified = if signature.dims.is_empty() { walk.build()? } else { walk.build_inlined()? };
@@ -303,6 +305,16 @@ impl Function {
         self.body.fits(&self.signature, &sizes)?;
         Ok(sizes)
     }
+}
+
+/// The error of a body that reads this tensor, which is not an input.
+fn captured(name: &str, leaf: &Node) -> tinyspec_ir::Error {
+    let (dtype, shape) = (leaf.props.dtype, dim::show(&leaf.props.shape));
+    let made = leaf.location.map_or_else(String::new, |location| format!(", made at {location},"));
+    let message = format!("the body uses a tensor of {dtype} {shape}{made} that is not one of its inputs");
+    let help =
+        "pass it as an input; a random tensor holds a key, which is drawn when the tensor is made, so make it outside";
+    tinyspec_ir::Error::new(ErrorKind::Unsupported, name, message).help(help)
 }
 
 /// The graph rewritten by the permitted rules and, for strict functions, by theirs.

@@ -1,8 +1,8 @@
 //! Functions that change buffers of models: the new states follow the results.
 
 use super::embedded::{EmbeddedFunction, Results};
-use super::tracing::Tracing;
 use crate::Tensor;
+use crate::lazy::Tracing;
 use crate::nn::{Model, Name, Role};
 
 /// As [`call`](super::call), for a function that changes buffers: their new states, where they change, follow.

@@ -376,6 +376,12 @@ impl Walk {
         self.entries.iter().filter(|entry| entry.leaf.is_some()).map(|entry| &entry.node)
     }
 
+    /// A line that reads a leaf.
+    pub fn reader(&self, leaf: &Arc<Node>) -> Option<&'static Location<'static>> {
+        let position = self.nodes().position(|node| Arc::ptr_eq(node, leaf))? as u32;
+        self.entries.iter().filter(|entry| entry.sources.contains(&position)).find_map(|entry| entry.node.location)
+    }
+
     /// The nodes that it holds.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = &Arc<Node>> {
         self.entries.iter().map(|entry| &entry.node)

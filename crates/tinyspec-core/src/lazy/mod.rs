@@ -15,6 +15,7 @@ mod node;
 mod part;
 mod shards;
 mod sizes;
+mod tracing;
 mod unread;
 
 pub use body::Body;
@@ -31,4 +32,5 @@ pub(crate) use node::{Node, Sources, View};
 pub(crate) use part::{part, within};
 pub(crate) use shards::Shards;
 pub(crate) use sizes::{Sizes, number, sizes};
+pub(crate) use tracing::Tracing;
 pub(crate) use unread::{UnreadStates, unread_states};

@@ -3,12 +3,12 @@
 use super::differences::Differences;
 use crate::tensor::collectives::broadcast;
 use crate::tensor::from_bytes;
-use crate::{Error, IntoShape, Result, Tensor, realize_all};
+use crate::{Error, Result, Tensor, realize_all};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 use tinyspec_ir::dim::show;
-use tinyspec_ir::{DType, Device, ErrorKind};
+use tinyspec_ir::{DType, Device, ErrorKind, Shape};
 
 /// One named item of an optimiser's state: a number, or a tensor for each weight. It dereferences to its tensors.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl DerefMut for Memory {
 /// A number as data rather than a constant of the graph, so that one plan serves all values.
 #[track_caller]
 pub(super) fn scalar(value: f32) -> Tensor {
-    Tensor::from_slice(&[value], ().into_shape())
+    from_bytes(Location::caller(), &value.to_le_bytes(), DType::F32, &Shape::new()).unwrap_or_else(Tensor::failed)
 }
 
 /// Zeros as separate data: if equal initial values were one tensor, the first step would be a different program from

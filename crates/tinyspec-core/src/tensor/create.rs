@@ -3,12 +3,15 @@
 use super::{Element, Tensor, apply};
 use crate::Result;
 use crate::device::{Owner, Storage, default_device};
-use crate::lazy::Node;
+use crate::lazy::{Node, Tracing};
 use std::panic::Location;
 use std::sync::Arc;
 use tinyspec_ir::eval::from_storage;
-use tinyspec_ir::ops::Literal;
+use tinyspec_ir::ops::{Literal, movement};
 use tinyspec_ir::{Arg, Builder, Const, DType, Dim, ErrorKind, Op, Shape};
+
+/// The most bytes of a constant in the body of a function, since the body is hashed and printed with all of them.
+const MOST_CONSTANT: usize = 1 << 20;
 
 /// A shape argument: `[2, 3]`, `&sizes[..]`, `()` for a scalar, or a number for one axis.
 #[diagnostic::on_unimplemented(
@@ -138,16 +141,11 @@ impl Tensor {
     /// the program has produced more than three. It combines with tensors on any device.
     #[track_caller]
     pub fn scalar<T: Element>(value: T) -> Tensor {
-        literal(Location::caller(), value).unwrap_or_else(Tensor::failed)
-    }
-
-    /// A tensor of shape `()` with one value, which is part of the graph.
-    #[track_caller]
-    pub(crate) fn constant<T: Element + Scalar>(value: T) -> Tensor {
-        apply(Location::caller(), &[], |builder, _| {
-            let value = value.literal().constant(<T as Element>::DTYPE)?;
-            Ok(builder.constant(value))
-        })
+        let (location, bytes) = (Location::caller(), T::bytes(std::slice::from_ref(&value)));
+        if Tracing::is_under_way() {
+            return constant(location, "scalar", bytes, T::DTYPE, &Shape::new());
+        }
+        literal(location, bytes, T::DTYPE).unwrap_or_else(Tensor::failed)
     }
 
     /// A tensor of this tensor's shape and dtype, filled with one value.
@@ -186,7 +184,7 @@ fn from_elements<T: Element>(location: &'static Location<'static>, op: &str, dat
         let error = tinyspec_ir::Error::new(ErrorKind::Shape, op, message);
         return Tensor::failed(error.help("the product of the dims is the number of elements").at(location));
     }
-    from_bytes(location, T::bytes(data), T::DTYPE, &shape).unwrap_or_else(Tensor::failed)
+    written(location, op, T::bytes(data), T::DTYPE, &shape)
 }
 
 #[track_caller]
@@ -199,13 +197,50 @@ fn filled(op: &str, shape: impl IntoShape, value: impl Scalar, dtype: DType) -> 
     })
 }
 
-fn literal<T: Element>(location: &'static Location<'static>, value: T) -> Result<Tensor> {
-    let bytes = T::bytes(std::slice::from_ref(&value));
+fn literal(location: &'static Location<'static>, bytes: &[u8], dtype: DType) -> Result<Tensor> {
+    let storage = stored(location, bytes, dtype, &Shape::new())?;
+    Ok(Tensor::from_node(Node::literal_buffer(Arc::new(storage), number(bytes, dtype), location)?))
+}
+
+/// The number that an element's bytes are.
+fn number(bytes: &[u8], dtype: DType) -> Const {
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);
-    let value = Const { dtype: T::DTYPE, bits: from_storage(T::DTYPE, u64::from_le_bytes(word)) };
-    let storage = stored(location, bytes, T::DTYPE, &Shape::new())?;
-    Ok(Tensor::from_node(Node::literal_buffer(Arc::new(storage), value, location)?))
+    Const { dtype, bits: from_storage(dtype, u64::from_le_bytes(word)) }
+}
+
+/// Elements that the program writes: data, or a constant of the body that is being traced.
+pub(super) fn written(
+    location: &'static Location<'static>,
+    op: &str,
+    bytes: &[u8],
+    dtype: DType,
+    shape: &Shape,
+) -> Tensor {
+    if Tracing::is_under_way() {
+        return constant(location, op, bytes, dtype, shape);
+    }
+    from_bytes(location, bytes, dtype, shape).unwrap_or_else(Tensor::failed)
+}
+
+/// Elements that are part of the graph.
+fn constant(location: &'static Location<'static>, op: &str, bytes: &[u8], dtype: DType, shape: &Shape) -> Tensor {
+    if bytes.len() > MOST_CONSTANT {
+        let message = format!("{} bytes of data in the body of a function", bytes.len());
+        let error = tinyspec_ir::Error::new(ErrorKind::Unsupported, op, message);
+        let help = "a function holds at most 1 MiB for each constant: make the tensor outside, and pass it as an input";
+        return Tensor::failed(error.help(help).at(location));
+    }
+    apply(location, &[], |builder, _| {
+        let elements = if bytes.len() == dtype.size() {
+            // Unlike bytes, a number is folded.
+            builder.constant(number(bytes, dtype))
+        } else {
+            let bytes = builder.add(Op::Binary, &[], Arg::Bytes(bytes.into()))?;
+            if dtype == DType::U8 { bytes } else { builder.add(Op::Bitcast, &[bytes], Arg::DType(dtype))? }
+        };
+        movement::reshape(builder, elements, shape)
+    })
 }
 
 /// Copies host bytes into a new buffer on the default device.

@@ -103,6 +103,6 @@ impl Tensor {
             return Tensor::failed(error.help(help).at(location));
         }
         let shape: Shape = shape.iter().map(|&dim| Dim::from(dim)).collect();
-        create::from_bytes(location, bytes, dtype, &shape).unwrap_or_else(Tensor::failed)
+        create::written(location, "from_bytes", bytes, dtype, &shape)
     }
 }

@@ -10,7 +10,7 @@ use std::hash::Hash;
 use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 use tinyspec_ir::ops::{draw, random};
-use tinyspec_ir::{DType, ErrorKind, NodeId, Shape, eval::threefry};
+use tinyspec_ir::{DType, Dim, ErrorKind, NodeId, Shape, eval::threefry};
 
 /// Seed, and how many keys were drawn from it.
 static STATE: Mutex<(u64, u64)> = Mutex::new((0, 0));
@@ -208,7 +208,7 @@ impl Tensor {
                 (0..n as u64).zip(0i32..).map(|(counter, number)| (threefry(counter, key), number)).collect();
             order.sort_unstable();
             let order: Vec<i32> = order.into_iter().map(|(_, number)| number).collect();
-            Ok(Tensor::from_slice(&order, [n]))
+            from_bytes(location, i32::bytes(&order), DType::I32, &Shape::from_iter([Dim::from(n)]))
         };
         match i32::try_from(n) {
             Ok(_) => order().unwrap_or_else(Tensor::failed),

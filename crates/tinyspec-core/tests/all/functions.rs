@@ -1,7 +1,8 @@
 //! Functions traced at run time, and prepared calls.
 
+use crate::support::on_each_device;
 use tinyspec_core::function::named;
-use tinyspec_core::{Error, Function, Spec, Tensor};
+use tinyspec_core::{Error, Function, Spec, Tensor, grad};
 use tinyspec_ir::{DType, Dim, ErrorKind};
 
 fn affine() -> Result<Function, Error> {
@@ -68,6 +69,124 @@ fn a_body_sees_its_inputs_only() {
     });
     assert!(f.is_ok());
     assert!(kept.is_some_and(|placeholder| placeholder.realize().is_err()));
+}
+
+#[test]
+fn a_tensor_of_outside_is_named_where_it_is_used() -> Result<(), Error> {
+    let line = line!() + 1;
+    let outside = Tensor::from_slice(&[1f32, 2.0], [2]) + 1.0;
+    outside.realize()?;
+    let error = Function::trace(&[Spec::new(DType::F32, [2])], |inputs| {
+        let twice = &inputs[0] + &inputs[0];
+        vec![twice * &outside]
+    });
+    let error = error.expect_err("captures a tensor");
+    let text = error.to_string();
+    assert!(text.contains(&format!("f32 [2], made at {}:{line}:", file!())), "{text}");
+    assert_eq!(error.location().map(|location| location.line), Some(line + 4), "{text}");
+    let drawn = Function::trace(&[Spec::new(DType::F32, [2])], |inputs| vec![&inputs[0] + Tensor::rand([2])]);
+    assert_eq!(drawn.expect_err("a key").kind(), Some(ErrorKind::Unsupported));
+    let drawn = Function::trace(&[Spec::new(DType::F32, [2])], |_| vec![Tensor::randperm(2)]);
+    assert_eq!(drawn.expect_err("an order").kind(), Some(ErrorKind::Unsupported));
+    Ok(())
+}
+
+/// On each device, called, prepared, printed and read again, and the gradient of it.
+#[test]
+fn numbers_in_a_body_are_constants() -> Result<(), Error> {
+    let trace = || {
+        Function::trace(&[Spec::new(DType::F32, [2, 3])], |inputs| {
+            let weights = Tensor::from_slice(&[0.5f32, 2.0, -1.0, 3.0, 0.0, 1.5], [2, 3]);
+            let rows = Tensor::from_vec(vec![1i64, 0, 1], [3]);
+            let mask = Tensor::from_slice(&[true, false, true], [3]);
+            let product = &inputs[0] * weights;
+            let picked = product.index_select(0, &rows);
+            vec![mask.where_(&picked, Tensor::from_slice(&[7f32], [1])) * Tensor::scalar(2f32)]
+        })
+    };
+    let want = [8.0, 14.0, 18.0, 1.0, 14.0, -6.0, 8.0, 14.0, 18.0];
+    let f = trace()?;
+    let read: Function = f.to_string().parse()?;
+    assert_eq!(read.to_string(), f.to_string());
+    on_each_device(|| {
+        let x = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0 / 3.0, 5.0, 6.0], [2, 3]);
+        for f in [&f, &read, &trace()?] {
+            assert_eq!(f.call(&[&x])[0].to_vec::<f32>()?, want);
+            let mut out = [Tensor::zeros([3, 3])];
+            f.prepare(&[&x])?.call(&mut out, &[&x])?;
+            assert_eq!(out[0].to_vec::<f32>()?, want);
+            let slopes = grad(&f.call(&[&x])[0].sum(.., false), &[&x])?;
+            assert_eq!(slopes[0].to_vec::<f32>()?, [1.0, 0.0, -2.0, 12.0, 0.0, 6.0]);
+            let backward = f.backward()?.call(&[&x, &Tensor::ones([3, 3])]);
+            assert_eq!(backward[0].to_vec::<f32>()?, [1.0, 0.0, -2.0, 12.0, 0.0, 6.0]);
+        }
+        Ok(())
+    });
+    Ok(())
+}
+
+#[test]
+fn constants_of_each_dtype() -> Result<(), Error> {
+    let constants = || {
+        let bytes = [0u8, 0x3c, 0, 0xc0];
+        vec![
+            Tensor::from_slice(&[true, false, true], [3]),
+            Tensor::from_slice(&[1u8, 255], [2, 1]),
+            Tensor::from_slice(&[-3i16, 7], [1, 2]),
+            Tensor::from_slice(&[u32::MAX, 7], [2]),
+            Tensor::from_slice(&[i64::MIN, 7], [2]),
+            Tensor::from_slice(&[0.1f64, f64::NEG_INFINITY], [2]),
+            Tensor::from_slice(&[-0.0f32], ()),
+            Tensor::from_slice(&[2.5f32], [1, 1]),
+            Tensor::from_slice::<f32>(&[], [0, 3]),
+            Tensor::from_bytes(DType::F16, &bytes, &[2]),
+            Tensor::from_bytes(DType::BF16, &bytes, &[2]),
+            Tensor::from_bytes(DType::F8E4M3, &bytes, &[2, 2]),
+        ]
+    };
+    on_each_device(|| {
+        let f = Function::trace(&[], |_| constants())?;
+        for (got, want) in f.call(&[]).iter().zip(constants()) {
+            assert_eq!((got.dtype(), got.shape()), (want.dtype(), want.shape()));
+            assert_eq!(got.to_bytes()?, want.to_bytes()?, "{} {:?}", want.dtype(), want.shape());
+        }
+        Ok(())
+    });
+    Ok(())
+}
+
+/// Values read within the body, constants that leave it, and gradients of them.
+#[test]
+fn constants_are_tensors_too() -> Result<(), Error> {
+    let mut kept = None;
+    let f = Function::trace(&[Spec::new(DType::F32, [2])], |inputs| {
+        let weights = Tensor::from_slice(&[3f32, 4.0], [2]);
+        kept = Some(weights.clone());
+        let loss = (&inputs[0] * &weights * &weights).sum(.., false);
+        grad(&loss, &[&weights, &inputs[0]]).expect("gradients")
+    })?;
+    let slopes = f.call(&[&Tensor::from_slice(&[1f32, 10.0], [2])]);
+    assert_eq!(slopes[0].to_vec::<f32>()?, [6.0, 80.0]);
+    assert_eq!(slopes[1].to_vec::<f32>()?, [9.0, 16.0]);
+    assert_eq!(kept.expect("a constant").to_vec::<f32>()?, [3.0, 4.0]);
+    Ok(())
+}
+
+#[test]
+fn large_constants_are_refused_where_they_are_written() -> Result<(), Error> {
+    let trace = |count: usize| {
+        Function::trace(&[Spec::new(DType::F32, [count])], |inputs| {
+            vec![&inputs[0] + Tensor::from_vec(vec![1f32; count], [count])]
+        })
+    };
+    let line = line!() - 3;
+    let most = 1 << 18;
+    assert_eq!(trace(most)?.call(&[&Tensor::ones([most])])[0].sum(.., false).item::<f32>()?, 2.0 * most as f32);
+    let error = trace(most + 1).expect_err("more than 1 MiB");
+    assert_eq!(error.kind(), Some(ErrorKind::Unsupported));
+    assert!(error.to_string().contains("1 MiB"), "{error}");
+    assert_eq!(error.location().map(|location| location.line), Some(line));
+    Ok(())
 }
 
 #[test]

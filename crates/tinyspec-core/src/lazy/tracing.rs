@@ -1,4 +1,4 @@
-//! Whether a body is being traced on this thread: then a number passed to a function is part of the graph, not data.
+//! Whether a body is being traced on this thread: then what it writes is part of the graph, not data.
 
 use std::cell::Cell;
 
@@ -7,16 +7,16 @@ thread_local! {
 }
 
 /// A body is traced while this lives.
-pub(super) struct Tracing(());
+pub(crate) struct Tracing(());
 
 impl Tracing {
-    pub(super) fn begin() -> Tracing {
+    pub fn begin() -> Tracing {
         DEPTH.set(DEPTH.get() + 1);
         Tracing(())
     }
 
     /// Whether a body is being traced on this thread.
-    pub(super) fn is_under_way() -> bool {
+    pub fn is_under_way() -> bool {
         DEPTH.get() > 0
     }
 }
