@@ -8,6 +8,7 @@ use super::tile::{Reuse, operands};
 use crate::lower::optimize::scatter::PLACES;
 use crate::lower::select::decompose::{Sizes, is_product};
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 use std::fmt;
 use tinyspec_backends::Target;
 use tinyspec_ir::rules::widened_as_written;
@@ -187,6 +188,37 @@ impl Estimates {
         total as f64
     }
 
+    /// What an element of a node costs if values below that it repeats are stored instead of it, such as the weight of a pair that all
+    /// features of the pair share. `None` if there are none, or if the node depends on a Reduce of its own size.
+    fn above_repeated(&self, graph: &Graph, node: NodeId) -> Option<AboveRepeated> {
+        /// The most visits.
+        const MOST: usize = 64;
+        let elements = elements(graph, node);
+        let mut above = AboveRepeated { work: 0.0, bytes: 0.0, repeated: SmallVec::new() };
+        let (mut open, mut met) = (vec![node], FxHashSet::from_iter([node]));
+        while let Some(node) = open.pop() {
+            above.work += f64::from(operation(graph, node));
+            for &source in value_sources(graph, node) {
+                if !met.insert(source) {
+                    continue;
+                }
+                let share = self::elements(graph, source) / elements;
+                let is_leaf = matches!(graph.op(source), Op::Param | Op::Buffer | Op::Binary | Op::Contiguous);
+                let is_repeated = !is_leaf && share <= 0.5 && self.work[source.index()] > RAMP;
+                if is_leaf || is_repeated {
+                    above.work += 1.0;
+                    above.bytes += f64::from(share.min(1.0)) * graph.dtype(source).size() as f64;
+                    above.repeated.extend(is_repeated.then_some(source));
+                } else if graph.op(source) == Op::Reduce || met.len() > MOST {
+                    return None;
+                } else {
+                    open.push(source);
+                }
+            }
+        }
+        (!above.repeated.is_empty()).then_some(above)
+    }
+
     /// Whether the source counts as a load: a Reduce is decided upon separately, unless it becomes part of the sum that
     /// reads it.
     fn is_read(&self, graph: &Graph, source: NodeId) -> bool {
@@ -337,6 +369,16 @@ impl Estimates {
         self.work[node.index()] = work.min(1e30);
         self.bytes[node.index()] = bytes.min(1e30);
     }
+}
+
+/// See [`Estimates::above_repeated`].
+struct AboveRepeated {
+    /// Operations.
+    work: f64,
+    /// Bytes that are read.
+    bytes: f64,
+    /// The values to store.
+    repeated: SmallVec<[NodeId; 2]>,
 }
 
 /// The most operations on an index that cost less than loading the result.
@@ -558,17 +600,28 @@ impl Tradeoff {
         let again = (kernels.len() - 1) as f64 * elements;
         let untiled: f64 = demands.iter().map(|demand| demand.untiled).sum();
         let reread = again * estimates.bytes[node.index()] as f64 * costs.byte;
-        let recomputed = |work: f64| (trips - elements).max(0.0) * work + reread + untiled;
+        let computed = |work: f64| (trips - elements).max(0.0) * work + untiled;
+        let recomputed = |work: f64| computed(work) + reread;
         // A write moves each line twice: it is read before it is written.
-        let moved = elements * graph.dtype(node).size() as f64 * (2 + kernels.len()) as f64;
+        let moved = |node: NodeId| {
+            let bytes = count(&sizes(graph, node)).max(1) as f64 * graph.dtype(node).size() as f64;
+            bytes * (2 + kernels.len()) as f64 * costs.byte + costs.launch
+        };
         let shared: f64 = demands.iter().map(|demand| demand.shared).sum();
-        let store = (moved + shared) * costs.byte + costs.launch;
+        let store = moved(node) + shared * costs.byte;
         let mut recompute = recomputed(estimates.work(node));
         if recompute > store && recomputed(1.0) <= store {
             let exact = recomputed(estimates.work_once(graph, node));
             if recompute > OVERCOUNT * exact {
                 recompute = exact;
             }
+        }
+        if recompute > store
+            && kernels.len() > 1
+            && let Some(above) = estimates.above_repeated(graph, node)
+        {
+            let repeated: f64 = above.repeated.into_iter().map(moved).sum();
+            recompute = recompute.min(computed(above.work) + again * above.bytes * costs.byte + repeated);
         }
         Tradeoff { recompute, store }
     }
