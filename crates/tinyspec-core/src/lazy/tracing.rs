@@ -1,4 +1,4 @@
-//! Whether a body is being traced on this thread: then what it writes is part of the graph, not data.
+//! Tracks whether a function body is being traced on this thread. Literals in such a body become constants of its graph.
 
 use std::cell::Cell;
 

@@ -155,7 +155,7 @@ fn constants_of_each_dtype() -> Result<(), Error> {
     Ok(())
 }
 
-/// Values read within the body, constants that leave it, and gradients of them.
+/// Constants that the body reads, constants that it returns, and their gradients.
 #[test]
 fn constants_are_tensors_too() -> Result<(), Error> {
     let mut kept = None;

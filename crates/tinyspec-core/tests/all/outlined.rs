@@ -264,7 +264,7 @@ fn calls_of_one_function_on_two_devices_have_gradients() -> Result<(), Error> {
     Ok(())
 }
 
-/// Values that the program keeps and gradients of Functions read, too; many calls, so that the ends of the chain count for little.
+/// Intermediate values that the program returns and gradients also read. Many calls, so that both ends of the chain weigh little.
 #[test]
 fn gradients_of_intermediate_values() {
     on_each_device(|| {

@@ -27,7 +27,7 @@ pub(super) struct Body {
     pub work: f64,
     /// The arguments in memory: Params, or Buffers that a hole writes.
     pub places: Vec<NodeId>,
-    /// By argument in memory, its state once it is given: for Buffers that a hole writes, after the hole.
+    /// For each argument in memory, its state when the body reads it: for a Buffer that a hole writes, after the hole.
     pub given: Vec<NodeId>,
     reads: Vec<Reads>,
     /// By position in the list of arguments, the number of the argument in memory.

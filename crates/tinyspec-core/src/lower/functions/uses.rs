@@ -52,7 +52,7 @@ pub(super) struct Use {
     pub counts: Vec<usize>,
 }
 
-/// The bodies of a use's Functions, how many of the arguments each takes, and how they are passed: equal for uses of one body.
+/// Identifies the body that uses share: the bodies of their Functions, the number of arguments that each takes, and how these are passed.
 type Key = (Vec<NodeId>, Vec<usize>, Vec<Taken>);
 
 /// Uses with one body.
@@ -79,7 +79,7 @@ fn inputs(graph: &Graph, function: NodeId) -> Vec<NodeId> {
 /// The Functions of a level, grouped by their bodies.
 pub(super) fn families(graph: &Graph, level: &[NodeId], users: &Users) -> Vec<Family> {
     let mut uses: Vec<Use> = Vec::new();
-    // By arguments: the use that a longer list of arguments may extend.
+    // Uses that a Function with the same arguments and more may extend, by their arguments.
     let mut open: FxHashMap<Vec<NodeId>, usize> = FxHashMap::default();
     for &function in level {
         let arguments = inputs(graph, function);

@@ -179,7 +179,7 @@ impl Estimates {
                     total += share;
                 }
                 match graph.op(source) {
-                    Op::Param | Op::Buffer | Op::Binary | Op::Contiguous => {}
+                    op if is_in_memory(op) => {}
                     _ if self.is_read(graph, source) => total += share,
                     _ => open.push((source, views, share)),
                 }
@@ -188,13 +188,13 @@ impl Estimates {
         total as f64
     }
 
-    /// What an element of a node costs if values below that it repeats are stored instead of it, such as the weight of a pair that all
-    /// features of the pair share. `None` if there are none, or if the node depends on a Reduce of its own size.
-    fn above_repeated(&self, graph: &Graph, node: NodeId) -> Option<AboveRepeated> {
+    /// The cost of recomputing an element of a node from smaller values that it broadcasts, such as the weight of a pair that all of
+    /// its features share. `None` if it broadcasts nothing expensive, or depends on a Reduce of its own size.
+    fn above_broadcasts(&self, graph: &Graph, node: NodeId) -> Option<AboveBroadcasts> {
         /// The most visits.
         const MOST: usize = 64;
         let elements = elements(graph, node);
-        let mut above = AboveRepeated { work: 0.0, bytes: 0.0, repeated: SmallVec::new() };
+        let mut above = AboveBroadcasts { work: 0.0, bytes: 0.0, broadcast: SmallVec::new() };
         let (mut open, mut met) = (vec![node], FxHashSet::from_iter([node]));
         while let Some(node) = open.pop() {
             above.work += f64::from(operation(graph, node));
@@ -203,12 +203,12 @@ impl Estimates {
                     continue;
                 }
                 let share = self::elements(graph, source) / elements;
-                let is_leaf = matches!(graph.op(source), Op::Param | Op::Buffer | Op::Binary | Op::Contiguous);
-                let is_repeated = !is_leaf && share <= 0.5 && self.work[source.index()] > RAMP;
-                if is_leaf || is_repeated {
+                let is_stored = is_in_memory(graph.op(source));
+                let is_broadcast = !is_stored && share <= 0.5 && self.work[source.index()] > RAMP;
+                if is_stored || is_broadcast {
                     above.work += 1.0;
                     above.bytes += f64::from(share.min(1.0)) * graph.dtype(source).size() as f64;
-                    above.repeated.extend(is_repeated.then_some(source));
+                    above.broadcast.extend(is_broadcast.then_some(source));
                 } else if graph.op(source) == Op::Reduce || met.len() > MOST {
                     return None;
                 } else {
@@ -216,7 +216,7 @@ impl Estimates {
                 }
             }
         }
-        (!above.repeated.is_empty()).then_some(above)
+        (!above.broadcast.is_empty()).then_some(above)
     }
 
     /// Whether the source counts as a load: a Reduce is decided upon separately, unless it becomes part of the sum that
@@ -324,8 +324,7 @@ impl Estimates {
     fn add(&mut self, graph: &Graph, node: NodeId, byte: f32) {
         let elements = elements(graph, node);
         let op = graph.op(node);
-        // A value that the user or a rule wants stored is loaded.
-        if matches!(op, Op::Param | Op::Buffer | Op::Binary | Op::Contiguous) {
+        if is_in_memory(op) {
             self.bytes[node.index()] = graph.dtype(node).size() as f32;
             return;
         }
@@ -371,18 +370,23 @@ impl Estimates {
     }
 }
 
-/// See [`Estimates::above_repeated`].
-struct AboveRepeated {
+/// What an element costs if the values that it broadcasts are stored.
+struct AboveBroadcasts {
     /// Operations.
     work: f64,
     /// Bytes that are read.
     bytes: f64,
     /// The values to store.
-    repeated: SmallVec<[NodeId; 2]>,
+    broadcast: SmallVec<[NodeId; 2]>,
 }
 
 /// The most operations on an index that cost less than loading the result.
 const RAMP: f32 = 8.0;
+
+/// Whether a value of this op is loaded: it is in memory, or the user or a rule wants it stored.
+fn is_in_memory(op: Op) -> bool {
+    matches!(op, Op::Param | Op::Buffer | Op::Binary | Op::Contiguous)
+}
 
 /// Whether a node adds or multiplies by a constant and none of its operands does: longer chains may be cut.
 fn is_step(graph: &Graph, node: NodeId) -> bool {
@@ -618,10 +622,10 @@ impl Tradeoff {
         }
         if recompute > store
             && kernels.len() > 1
-            && let Some(above) = estimates.above_repeated(graph, node)
+            && let Some(above) = estimates.above_broadcasts(graph, node)
         {
-            let repeated: f64 = above.repeated.into_iter().map(moved).sum();
-            recompute = recompute.min(computed(above.work) + again * above.bytes * costs.byte + repeated);
+            let stored: f64 = above.broadcast.into_iter().map(moved).sum();
+            recompute = recompute.min(computed(above.work) + again * above.bytes * costs.byte + stored);
         }
         Tradeoff { recompute, store }
     }
@@ -673,13 +677,12 @@ pub(super) fn decide(
         && is_float_sum(graph, node)
         && !demand.breaks_tile
     {
-        // The sum that reads it is tiled if it is. Sums among its own terms are decided upon separately.
-        let joined = [Demand { untiled: 0.0, ..demand.clone() }];
+        // One sum of both keeps the tile. Sums among its own terms are decided upon separately.
         let work = match operands(graph, node) {
             Some(_) => estimates.work(node),
             None => 2.0 * count(&sizes(graph, graph.source(node, 0))) as f64 / elements,
         };
-        let Tradeoff { store, .. } = Tradeoff::of(graph, node, estimates, costs, &joined);
+        let Tradeoff { store, .. } = Tradeoff::of(graph, node, estimates, costs, demands);
         if (demand.trips - elements) * work <= store {
             return Ok((false, Reason::SumOfSums));
         }

@@ -1,5 +1,5 @@
-//! sin x and cos x for every x. Arguments below a bound are reduced modulo π/2 by the method of Cody and Waite, greater ones by that of
-//! Payne and Hanek: integer arithmetic on as many bits of 2/π as needed, with selects in place of a table.
+//! sin x and cos x for every x. Small arguments are reduced modulo π/2 by the Cody-Waite method, large ones by the Payne-Hanek method:
+//! integer arithmetic on as many bits of 2/π as needed, with selects in place of a table.
 
 use super::emit::Emit;
 use smallvec::SmallVec;
@@ -47,11 +47,11 @@ const COSINE_F32: &[f64] = &[0.0416666641831398, -0.0013888176763430238, 2.45220
 
 /// The Cody-Waite reduction in one dtype.
 struct Reduction {
+    /// The integers of the same width.
     integer: DType,
-    sign: i128,
     /// π/2 as an unevaluated sum.
     half_pi: [f64; 3],
-    /// Adding this rounds to the nearest integer, which is then in the lowest bits of the sum.
+    /// Adding this to a float rounds it to the nearest integer, which the lowest bits of the sum hold.
     to_integer: f64,
     /// The least argument that needs the Payne-Hanek reduction.
     large: f64,
@@ -59,10 +59,9 @@ struct Reduction {
     cosine: &'static [f64],
 }
 
-/// Beyond the bound 2/π in f32 finds a multiple that is too far from the nearest one.
+/// For larger arguments the rounding error of 2/π would choose a multiple of π/2 that isn't the nearest.
 const F32: Reduction = Reduction {
     integer: DType::U32,
-    sign: 1 << 31,
     half_pi: HALF_PI_F32,
     to_integer: 1.5 * (1u64 << 23) as f64,
     large: (1 << 20) as f64,
@@ -71,7 +70,6 @@ const F32: Reduction = Reduction {
 };
 const F64: Reduction = Reduction {
     integer: DType::U64,
-    sign: 1 << 63,
     half_pi: HALF_PI,
     to_integer: 1.5 * (1u64 << 52) as f64,
     large: (1 << 30) as f64,
@@ -190,17 +188,18 @@ fn whole(
     all_bits: impl FnOnce(&mut Emit, NodeId, NodeId) -> Result<NodeId>,
 ) -> Result<NodeId> {
     let bits = emit.bitcast(x, by.integer)?;
-    let absolute_bits = emit.mask(bits, by.sign - 1)?;
+    let sign = 1 << (8 * by.integer.size() - 1);
+    let absolute_bits = emit.mask(bits, sign - 1)?;
     let absolute = emit.bitcast(absolute_bits, emit.graph.dtype(x))?;
     let value = all_bits(emit, absolute_bits, absolute)?;
     let value = finite_or_nan(emit, absolute, value)?;
-    let value = function.signed(emit, value, bits, by.sign)?;
+    let value = function.signed(emit, value, bits, sign)?;
     if !emit.fused {
         return Ok(value);
     }
     let (quadrant, reduced, error) = minus_multiples(emit, absolute, by)?;
     let shorter = of_reduced(emit, quadrant, reduced, error, function, by)?;
-    let shorter = function.signed(emit, shorter, bits, by.sign)?;
+    let shorter = function.signed(emit, shorter, bits, sign)?;
     let large = emit.number(absolute, by.large);
     let is_small = emit.less(absolute, large)?;
     emit.select(is_small, shorter, value)
